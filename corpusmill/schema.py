@@ -1,0 +1,185 @@
+"""The contract of the house: Arrow schemas of what is stored, and the name of every reason a document can end for.
+
+Five tables follow a crawl to tokens: records (one row per record read), documents (text, written once), attributes (same rows
+as documents, in groups), decisions (same rows again: where and why a document ended, or null), tokens (packed sequences).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+DOC_ID = pa.binary(16)
+"""First 16 bytes of sha256 over ('doc1', source, snapshot, locator, record offset, index in record)."""
+
+DIGEST16 = pa.binary(16)
+"""First 16 bytes of a sha256."""
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+RECORDS = pa.schema(
+    [
+        _required("offset", pa.int64()),  # byte offset of the record in its file (of its gzip member where compressed)
+        _required("record_type", pa.string()),  # response | revisit | resource | conversion
+        pa.field("url", pa.string()),
+        pa.field("date", pa.string()),  # WARC-Date as written
+        pa.field("status", pa.int32()),
+        pa.field("mime", pa.string()),  # as sniffed and declared together, lower case, no parameters
+        _required("payload_bytes", pa.int64()),  # after transfer and content decoding
+        pa.field("payload_digest", DIGEST16),
+        pa.field("charset", pa.string()),
+        pa.field("charset_origin", pa.string()),  # bom | header | meta | detected | default
+        pa.field("doc_id", DOC_ID),  # null where no document came of it
+        pa.field("stage", pa.string()),  # acquire | extract: where it ended; null where a document came of it
+        pa.field("reason", pa.string()),
+    ]
+)
+"""One row per response, revisit, resource or conversion record of a file, in file order: the fate of any URL."""
+
+DOCUMENTS = pa.schema(
+    [
+        _required("doc_id", DOC_ID),
+        pa.field("url", pa.string()),
+        pa.field("date", pa.string()),
+        _required("offset", pa.int64()),
+        pa.field("charset", pa.string()),
+        pa.field("charset_origin", pa.string()),
+        _required("payload_bytes", pa.int64()),
+        _required("payload_digest", DIGEST16),
+        _required("extractor", pa.string()),  # the mode that made the text: resiliparse | trafilatura | wet
+        _required("text", pa.large_string()),
+    ]
+)
+"""Extracted text, written once, in record order. The file is known from the shard's receipt (`facts.locator`)."""
+
+LANGUAGE = pa.schema(
+    [
+        pa.field("language", pa.string()),  # ISO 639 code of the model; null where there is no text to judge
+        _required("language_score_e4", pa.int32()),  # probability in 1/10,000
+    ]
+)
+"""Attribute group `language`."""
+
+QUALITY_MEASURES = (
+    "word_count",
+    "mean_word_chars",
+    "hash_ratio",
+    "ellipsis_ratio",
+    "bullet_line_ratio",
+    "ellipsis_line_ratio",
+    "alpha_word_ratio",
+    "stop_word_count",
+)
+REPETITION_MEASURES = (
+    "dup_line_ratio",
+    "dup_paragraph_ratio",
+    "dup_line_char_ratio",
+    "dup_paragraph_char_ratio",
+    *(f"top_{n}gram_char_ratio" for n in (2, 3, 4)),
+    *(f"dup_{n}gram_char_ratio" for n in (5, 6, 7, 8, 9, 10)),
+)
+
+MEASURES = pa.schema(
+    [_required("text_bytes", pa.int64()), _required("word_total", pa.int64())]
+    + [_required(name, pa.float64()) for name in QUALITY_MEASURES + REPETITION_MEASURES]
+)
+"""Attribute group `measures`; `word_total` counts all words of the word table, the unit of the funnel."""
+
+
+def signature_group(num_perm: int) -> pa.Schema:
+    """Attribute group `digests`: normalised-text digest, shingle count and MinHash signature (uint32 little-endian, num_perm)."""
+    return pa.schema(
+        [
+            _required("text_digest", DIGEST16),
+            _required("shingles", pa.int32()),  # distinct word n-grams; 0 where the text is shorter than one
+            _required("signature", pa.binary(4 * num_perm)),
+        ]
+    )
+
+
+DECISIONS = pa.schema(
+    [
+        _required("doc_id", DOC_ID),
+        pa.field("stage", pa.string()),  # language | filter | decontaminate | exact | near; null = kept so far
+        pa.field("reason", pa.string()),
+        _required("failed_rules", pa.int64()),  # bit i: rule i of the rule file is broken (all rules, not only the first)
+        pa.field("value", pa.float64()),  # the measure, score or share that decided
+        pa.field("bound", pa.float64()),  # the bound it broke
+        pa.field("keeper", DOC_ID),  # exact, near: the kept document
+        pa.field("similarity", pa.float64()),  # exact, near: verified Jaccard similarity to the keeper
+        pa.field("cluster", DOC_ID),  # after near: doc_id of the cluster's kept document (its own where it stands alone)
+        pa.field("benchmark", pa.string()),  # decontaminate: "benchmark/item" of the first hit
+    ]
+)
+"""One row per document, same rows and order as its documents shard. Each cutting stage carries the earlier rows forward."""
+
+PACK_ROWS = pa.schema(
+    [
+        _required("doc_lens", pa.list_(pa.uint32())),  # token lengths of the pieces in a row; sum <= seq_len + 1
+        _required("doc_refs", pa.list_(pa.uint32())),  # row numbers in the shard's docs table, same shape
+    ]
+)
+"""Side table of a token shard, one row per packed sequence."""
+
+PACK_DOCS = pa.schema(
+    [
+        _required("doc_id", DOC_ID),
+        _required("tokens", pa.uint32()),  # with its end-of-text token
+        _required("text_bytes", pa.int64()),
+        pa.field("url", pa.string()),
+    ]
+)
+"""Documents of a token shard."""
+
+TOKENS_COLUMN = "tokens"
+
+
+def tokens_schema(token_bytes: int, seq_len: int) -> pa.Schema:
+    """Packed sequences: one fixed-size binary of seq_len + 1 little-endian token ids (2 or 4 bytes each)."""
+    return pa.schema([_required(TOKENS_COLUMN, pa.binary(token_bytes * (seq_len + 1)))])
+
+
+FUNNEL_STAGES = ("acquire", "extract", "language", "filter", "decontaminate", "exact", "near", "pack")
+"""Rows of the funnel, in order."""
+
+Class = Literal["policy", "quality", "fault"]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a document ended: `stage` is its funnel row, `kind` says whose doing it is, `says` is one sentence for people."""
+
+    stage: str
+    kind: Class
+    says: str
+
+
+REASONS: dict[str, Reason] = {
+    "http_status": Reason("acquire", "policy", "The server answered with a status other than 200."),
+    "redirect": Reason("acquire", "policy", "The server sent the visitor to another address."),
+    "revisit": Reason("acquire", "policy", "The archive holds only a note that the page was unchanged."),
+    "not_html": Reason("acquire", "policy", "The payload is not a web page, whatever its header claims."),
+    "empty_body": Reason("acquire", "quality", "The response has no payload."),
+    "robots_meta": Reason("acquire", "policy", "The owner forbids indexing or reuse by header or meta element."),
+    "truncated": Reason("acquire", "fault", "The archive ends inside the record."),
+    "damaged": Reason("acquire", "fault", "The record cannot be read: broken compression or headers."),
+    "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in a way that is not known."),
+    "bad_encoding": Reason("acquire", "fault", "The payload is not what its transfer or content encoding promises."),
+    "too_large": Reason("acquire", "policy", "The payload is larger than extract.max_payload_bytes."),
+    "too_deep": Reason("extract", "fault", "Elements are nested deeper than extract.max_depth."),
+    "timeout": Reason("extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."),
+    "crashed": Reason("extract", "fault", "The extraction worker died on this document, twice."),
+    "no_text": Reason("extract", "quality", "The page has no main text."),
+    "other_language": Reason("language", "policy", "The language is not among those the recipe keeps."),
+    "uncertain_language": Reason("language", "quality", "The language is wanted, but its score is under the recipe's bound."),
+    "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
+    "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
+    "near_duplicate": Reason("near", "quality", "A kept document is verified to be at least as similar as min_jaccard."),
+    "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
+}
+"""Every reason but those of rules, which are named in their rule files (`rules/*.toml`) and belong to stage `filter`."""
