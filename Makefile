@@ -1,0 +1,59 @@
+# Six verbs for people and CI: demo, up, test, lint, docs, bench.
+VENV ?= .venv
+PY = $(VENV)/bin/python
+MILL = $(VENV)/bin/mill
+# The first Python that fits; `make PYTHON=/path/to/python3.12 install` chooses another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+PYTEST_ARGS ?=
+
+.PHONY: install models demo up down test test-long lint format docs bench bench-setup clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=/path/to/python install"; exit 2; }
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[train,fast,dev]'
+	touch $@
+
+models: install
+	$(MILL) models fetch
+
+demo: models
+	$(MILL) demo
+
+up: models
+	$(MILL) up
+
+down:
+	$(MILL) down
+
+test: models
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+test-long: models
+	$(PY) -m pytest -m long $(PYTEST_ARGS)
+
+lint: install
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+
+format: install
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+docs: install
+	$(PY) docs/generate.py
+
+bench: install
+	set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) $$script --quick; done
+
+bench-setup: install
+	$(PYTHON) -m venv .bench-venv
+	.bench-venv/bin/python -m pip install --quiet --requirement bench/peers.txt
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,1 @@
+"""Renderings for people, made from manifests and receipts only."""

@@ -1,0 +1,1 @@
+"""Training on packed shards. The only importer of torch; started as a process, never imported by flows."""
