@@ -1,0 +1,259 @@
+"""Recipes: what is built, typed and frozen, read from TOML; all faults are reported at once.
+
+A field is `what` (it decides bytes, is hashed into unit keys and stands in the manifest) or `where` (it says where and how the
+work runs, and is never hashed). `where` fields are marked with `where()`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from corpusmill.errors import NotFound, UsageError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+"""The clone this package runs from (supported install: editable), which holds `recipes/` and `rules/`."""
+
+
+def where(default: Any = ..., **kwargs: Any) -> Any:
+    """A field that says where or how the work runs: never hashed, never in a manifest."""
+    return Field(default, json_schema_extra={"where": True}, **kwargs)
+
+
+class Section(BaseModel):
+    """A part of a recipe. Unknown keys are errors; values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def what(self) -> dict[str, Any]:
+        """The fields that decide bytes, as plain JSON values."""
+        return {name: _plain(getattr(self, name)) for name, info in type(self).model_fields.items() if not _is_where(info)}
+
+
+def _is_where(info: Any) -> bool:
+    return bool((info.json_schema_extra or {}).get("where"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Section):
+        return value.what()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+Strings = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class CommonCrawl(Section):
+    """A tree in the shape of Common Crawl, in a folder or on an HTTP server."""
+
+    kind: Literal["common-crawl"]
+    root: str = where("https://data.commoncrawl.org", description="Folder, file:// or http(s):// address of the tree.")
+    crawls: Strings = Field(min_length=1, description='Crawl ids, oldest first, or ["newest"].')
+    files: Literal["warc", "wet"] = "warc"
+    max_files: int | None = Field(None, ge=1, description="Take only so many files of each crawl, drawn by the recipe's seed.")
+
+
+class Files(Section):
+    """A folder of WARC or WET files."""
+
+    kind: Literal["files"]
+    root: str = where(description="Folder that holds the files.")
+    pattern: str = Field("**/*.warc.gz", description="Which files below root, as a glob.")
+    snapshot: Name = "files"
+    files: Literal["warc", "wet"] = "warc"
+
+
+Source = Annotated[Union[CommonCrawl, Files], Field(discriminator="kind")]
+
+
+class Extract(Section):
+    """HTML to text, in worker processes that may be killed."""
+
+    mode: Literal["auto", "resiliparse", "trafilatura", "plain"] = "auto"
+    max_payload_bytes: int = Field(16 * 2**20, ge=1024, description="Decoded payloads above it end as too_large.")
+    max_depth: int = Field(2000, ge=10, description="Elements nested deeper end the document as too_deep.")
+    timeout_s: int = Field(30, ge=1, description="CPU seconds a document; tried once more alone at four times this.")
+    memory_mb: int = Field(1536, ge=256, description="Address space of a worker above its start.")
+    robots: Literal["respect", "ignore"] = Field("respect", description="Whether an owner's noindex or noai counts.")
+
+
+class Language(Section):
+    """Which languages are kept."""
+
+    keep: Strings = Field(("en",), min_length=1)
+    min_score: float = Field(0.65, ge=0, le=1, strict=False)
+    model: str = where("lid.176.ftz", description="A fastText model: a file, or a name that `mill models fetch` knows.")
+
+
+class Filter(Section):
+    """Which rules decide."""
+
+    rules: str = where("gopher", description="A name in rules/ or a path of a rule file; its digest is part of the identity.")
+
+
+class Benchmark(Section):
+    """One evaluation set to keep out of the training data."""
+
+    name: Name
+    file: str = Field(description="JSONL file (may be .gz) below decontaminate.root.")
+    fields: Strings = Field(min_length=1, description="Fields whose text is screened.")
+
+
+class Decontaminate(Section):
+    """Screen against benchmarks by word n-grams."""
+
+    ngram: int = Field(13, ge=5, le=50)
+    root: str = where(".", description="Folder of the benchmark files.")
+    benchmark: Annotated[tuple[Benchmark, ...], Field(strict=False)] = ()
+
+
+class Deduplicate(Section):
+    """Exact and near duplicates within the dataset."""
+
+    ngram: int = Field(5, ge=1, le=32, description="Words in a shingle.")
+    num_perm: int = Field(112, ge=16, le=1024, description="Signature length.")
+    bands: int = Field(14, ge=1, description="LSH bands; rows = num_perm / bands.")
+    min_jaccard: float = Field(0.8, gt=0, le=1, strict=False, description="Verified similarity from which a document is a duplicate.")
+    max_pivots: int = Field(8, ge=1, description="Documents of a bucket that the others are compared with, a round.")
+
+    @model_validator(mode="after")
+    def _rows_are_whole(self) -> Deduplicate:
+        if self.num_perm % self.bands:
+            raise ValueError(f"num_perm {self.num_perm} is not a multiple of bands {self.bands}")
+        return self
+
+
+class Pack(Section):
+    """Tokens and packed sequences."""
+
+    seq_len: int = Field(1024, ge=16, description="Tokens a training sequence; a stored row has one more.")
+    tokenizer: str | None = where(None, description="A given tokenizer.json; else one is trained. Its digest is part of the identity.")
+    vocab_size: int = Field(8192, ge=512, le=2**20)
+    sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Text the tokenizer is trained on.")
+    window_bytes: int = Field(256 * 2**20, ge=2**16, description="Extracted text of a shuffle window, about.")
+    heldout_one_in: int = Field(100, ge=2, description="One duplicate group in so many goes to partition heldout.")
+
+
+class Recipe(Section):
+    """One dataset."""
+
+    name: Name
+    seed: int = Field(17, ge=0, le=2**53)
+    source: dict[Name, Source] = Field(min_length=1)
+    extract: Extract = Extract()
+    language: Language = Language()
+    filter: Filter = Filter()
+    decontaminate: Decontaminate = Decontaminate()
+    deduplicate: Deduplicate = Deduplicate()
+    pack: Pack = Pack()
+    train: str | None = where(None, description="Training config that the platform uses when the dataset is published.")
+
+    @model_validator(mode="after")
+    def _partition_names(self) -> Recipe:
+        if "heldout" in self.source:
+            raise ValueError("a source may not be called heldout: that is the name of a partition")
+        return self
+
+
+def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read, override and check a recipe.
+
+    Args:
+        path: a TOML file, or the name of one in `recipes/`.
+        overrides: `key.path=value`, the value as TOML or a bare string.
+
+    Raises:
+        NotFound: there is no such file.
+        UsageError: not TOML, or the recipe has faults; all of them are listed.
+    """
+    file = find_file(path, "recipes", ".toml", "recipe")
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        raise UsageError(f"{path}: not a TOML file", str(err)) from err
+    for override in overrides:
+        _override(data, override)
+    return parse_recipe(data, str(path))
+
+
+def parse_recipe(data: Mapping[str, Any], origin: str) -> Recipe:
+    """Check a recipe that is already a mapping; `origin` is named in messages."""
+    try:
+        return Recipe.model_validate(data)
+    except ValidationError as err:
+        faults = list(_faults(err))
+        raise UsageError(
+            f"{origin}: {len(faults)} fault{'s' if len(faults) > 1 else ''} in the recipe",
+            "\n".join(f"  {fault}" for fault in faults),
+            "All keys: `mill recipe schema`, docs/reference/recipe.md",
+        ) from None
+
+
+def find_file(path: str | Path, folder: str, suffix: str, noun: str) -> Path:
+    """A file by path, or by its name in a folder of the repository."""
+    given = Path(path)
+    for candidate in (given, REPOSITORY / folder / f"{path}{suffix}", REPOSITORY / given):
+        if candidate.is_file():
+            return candidate
+    known = sorted(p.stem for p in (REPOSITORY / folder).glob(f"*{suffix}"))
+    raise NotFound(f"no {noun} {str(path)!r}", f"neither a file nor one of {', '.join(known)}", f"Give a path, or a name in {folder}/.")
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON schema of a recipe for editors (`definitions`, which draft-4 tools understand too)."""
+    schema = Recipe.model_json_schema(ref_template="#/definitions/{model}")
+    schema["definitions"] = schema.pop("$defs")
+    return schema
+
+
+def _override(data: dict[str, Any], text: str) -> None:
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise UsageError(f"--set {text!r}", "expected key.path=value, for example extract.mode=trafilatura")
+    *parents, leaf = key.strip().split(".")
+    for parent in parents:
+        data = data.setdefault(parent, {})
+        if not isinstance(data, dict):
+            raise UsageError(f"--set {text!r}", f"{parent} is a value, not a section")
+    try:
+        data[leaf] = tomllib.loads(f"v = {value}")["v"]
+    except tomllib.TOMLDecodeError:
+        data[leaf] = value
+
+
+def _faults(err: ValidationError) -> Iterator[str]:
+    for fault in err.errors(include_url=False):
+        loc, given = fault["loc"], fault["input"]
+        if loc[:1] == ("source",):  # pydantic names the kind of source after its name: source.crawl.common-crawl.root
+            loc = loc[:2] + loc[3:]
+        place = ".".join(str(part) for part in loc) or "recipe"
+        if fault["type"] == "extra_forbidden":
+            known = _known_keys(fault["loc"][:-1])
+            near = difflib.get_close_matches(str(loc[-1]), known, n=1)
+            yield f"{place}: unknown key" + (f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}")
+        elif fault["type"] == "missing":
+            yield f"{place}: missing"
+        else:
+            shown = "" if isinstance(given, (dict, BaseModel)) else f", given {given!r}"
+            yield f"{place}: {fault['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _known_keys(loc: Sequence[Any]) -> list[str]:
+    """Keys of the section at a place: source.NAME.KIND, decontaminate.benchmark.N, a section by its name, or the top."""
+    if loc[:1] == ("source",):
+        section: type[Section] = CommonCrawl if loc[2:3] == ("common-crawl",) else Files
+    elif loc[1:2] == ("benchmark",):
+        section = Benchmark
+    else:
+        section = Recipe.model_fields[str(loc[0])].annotation if loc else Recipe  # type: ignore[assignment]
+    return sorted(section.model_fields)
