@@ -6,16 +6,16 @@ A unit's error does not stop the others: all finish, then the first error (in it
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from corpusmill.errors import Incomplete, MillError
 
@@ -130,11 +130,17 @@ def _raise_first(errors: dict[int, Exception], total: int) -> None:
 
 
 def _start(parent: int) -> None:
-    """A worker dies with its parent, even when that is killed, and leaves interrupts to it."""
+    """A worker leaves interrupts to its parent and ends with it, even when that is killed.
+
+    The parent is watched by a thread: the kernel's parent-death signal would fire when the *thread* that made the worker ends,
+    which may be one of a flow's short-lived task threads.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYTHONSAFEPATH"] = "1"
-    libc: Any = ctypes.CDLL(None)
-    if hasattr(libc, "prctl"):
-        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

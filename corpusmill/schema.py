@@ -118,6 +118,41 @@ DECISIONS = pa.schema(
 )
 """One row per document, same rows and order as its documents shard. Each cutting stage carries the earlier rows forward."""
 
+REJECTS = pa.schema(
+    [
+        _required("stage", pa.string()),
+        _required("reason", pa.string()),
+        _required("order", pa.binary(8)),  # seeded hash of the document or record: the sample holds the smallest
+        pa.field("doc_id", DOC_ID),
+        pa.field("url", pa.string()),
+        _required("locator", pa.string()),
+        _required("offset", pa.int64()),
+        pa.field("language", pa.string()),
+        pa.field("value", pa.float64()),
+        pa.field("bound", pa.float64()),
+        pa.field("keeper", DOC_ID),
+        pa.field("similarity", pa.float64()),
+        pa.field("benchmark", pa.string()),
+        pa.field("text", pa.large_string()),  # the first 2,000 characters; null where no text was extracted
+    ]
+)
+"""A seeded sample of what each reason of each stage rejected."""
+
+LINEAGE = pa.schema(
+    [
+        _required("stage", pa.string()),
+        _required("locator", pa.string()),  # source/locator of the file it comes from; empty for global stages
+        _required("kind", pa.string()),  # records | documents | language | measures | digests | decisions | tokens | ...
+        _required("unit", pa.string()),  # key of the unit that made it: receipts/<stage>/<unit>.<n>
+        _required("name", pa.string()),
+        _required("digest", pa.string()),
+        pa.field("content", pa.string()),
+        _required("size", pa.int64()),
+        pa.field("rows", pa.int64()),
+    ]
+)
+"""Every stored object of a dataset, one row each: from the manifest everything is reachable."""
+
 PACK_ROWS = pa.schema(
     [
         _required("doc_lens", pa.list_(pa.uint32())),  # token lengths of the pieces in a row; sum <= seq_len + 1
