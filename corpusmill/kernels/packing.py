@@ -88,8 +88,8 @@ def row_order(rows: int, seed: int, tweak: str = "") -> Ints:
 def best_fit(lengths: Ints, capacity: int) -> Layout:
     """Pack documents, given in shuffled order, into rows: best-fit-decreasing.
 
-    A document longer than `capacity` is cut into full rows and a rest; documents of length 0 get no piece. Among pieces of
-    one length the earlier document goes first, among rows with equal room the one that got its room last.
+    A document longer than `capacity` is cut into full rows and a rest; documents of length 0 get no piece. Among pieces
+    of one length the earlier document goes first, among rows with equal room the one that got its room last.
 
     Args:
         lengths: int64[D] tokens per document, not negative.
@@ -197,8 +197,8 @@ def _row_keys(rows: int, key_a: np.uint64, key_b: np.uint64) -> NDArray[np.uint6
 def _assign_rows(length: Ints, capacity: int) -> tuple[Ints, int]:
     """Row of each piece and the number of rows: counting sort by length, then best fit.
 
-    Rows with r tokens of room are a stack `top[r]` linked by `below`; a tree of flags over r finds the smallest room that
-    fits in O(log capacity).
+    Rows with r tokens of room are a stack `top[r]` linked by `below`; a tree of flags over r finds the smallest room
+    that fits in O(log capacity).
     """
     n = len(length)
     slots = np.zeros(capacity + 2, np.int64)
