@@ -1,0 +1,145 @@
+"""The chain, composed once: what runs after what. Drivers give `run`: processes of this machine, or Prefect task runs.
+
+Extraction, judging, filtering and the benchmark screen run shard by shard without a barrier; then duplicates (over all shards),
+decisions (by shard), tokenizer, packing (by window), publication.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from corpusmill.config import Recipe
+from corpusmill.errors import NotFound
+from corpusmill.store import Receipt, Store
+from tasks import acquire, decide, decontaminate, dedup, extract, judge, pack
+from tasks import filter as filtering
+from tasks.acquire import SourceUnit
+from tasks.publish import Parts, publish
+from tasks.shards import Shard
+from tasks.units import Done, store_at
+
+
+class Runner(Protocol):
+    """`run(stage, fn, units)`: results of fn over the units, in their order. `fn` is a top-level function, units pickle."""
+
+    def __call__(self, stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build gave: the published manifest, and how many units it had to run."""
+
+    name: str
+    digest: str
+    manifest: dict[str, Any]
+    units_run: dict[str, int]
+    units_reused: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit of work for a worker: which store and recipe, and the item it is about."""
+
+    uri: str
+    recipe: Recipe
+    item: Any
+
+
+def build(recipe: Recipe, store: Store, run: Runner) -> Built:
+    """Build and publish one dataset.
+
+    Raises:
+        NotFound: the sources list no file.
+        Unavailable: a listed file, server, store or disk is away (all other units are finished first; nothing is published).
+        CheckFailed: a self-test or the funnel's identity fails; nothing is published.
+    """
+    tally = Count()
+    units = acquire.plan(recipe)
+    if not units:
+        raise NotFound(f"recipe {recipe.name!r}: its sources list no file", "expected at least one", "Check source.*.root.")
+
+    def jobs(items: Iterable[Any]) -> list[Job]:
+        return [Job(store.uri, recipe, item) for item in items]
+
+    tally.add([decontaminate.self_test(recipe, store)])
+    mapped = run("documents", shard_unit, jobs(units))
+    sources = [tally.add([source]) for source, _ in mapped]
+    shards = [shard for _, shard in mapped]
+    for shard in shards:
+        tally.add(shard.done)
+    shards = [replace(shard, done=()) for shard in shards]
+    exact = tally.add(run("exact", exact_unit, jobs([shards])))
+    near = tally.add(run("near", near_unit, jobs([(shards, exact)])))
+    decided = run("decide", decide_unit, jobs((number, shard, exact, near) for number, shard in enumerate(shards)))
+    tally.add(decided)
+    shards = [replace(shard, decided=done.receipt) for shard, done in zip(shards, decided, strict=True)]
+    tokenizer = tally.add(run("tokenizer", tokenizer_unit, jobs([shards])))
+    packed = run("pack", pack_unit, jobs((window, tokenizer) for window in pack.windows(shards, recipe)))
+    tally.add(packed)
+    parts = Parts(sources, shards, exact, near, tokenizer, [done.receipt for done in packed])
+    digest, manifest = publish(recipe, parts, store)
+    return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
+
+
+class Count:
+    """Units run and reused, by stage."""
+
+    def __init__(self) -> None:
+        self.run: Counter[str] = Counter()
+        self.reused: Counter[str] = Counter()
+
+    def add(self, done: Iterable[Done]) -> Receipt:
+        """Count finished units; returns the receipt of the last one."""
+        for item in done:
+            (self.reused if item.reused else self.run)[item.receipt.stage] += 1
+        return item.receipt
+
+
+def shard_unit(job: Job) -> tuple[Done, Shard]:
+    """One source file down to its first decisions: extract, judge, filter, benchmark screen."""
+    unit: SourceUnit = job.item
+    recipe, store = job.recipe, store_at(job.uri)
+    source, documents = extract.extract_file(unit, recipe, store)
+    groups = judge.judge_shard(documents.receipt, recipe, store)
+    receipts = {group: done.receipt for group, done in groups.items()}
+    filtered = filtering.filter_shard(documents.receipt, receipts, recipe, store)
+    screened = decontaminate.screen_shard(documents.receipt, receipts, filtered.receipt, recipe, store)
+    return source, Shard(
+        source=unit.source,
+        snapshot=unit.snapshot,
+        locator=unit.locator,
+        documents=documents.receipt,
+        groups=receipts,
+        filtered=filtered.receipt,
+        screened=screened.receipt,
+        decided=screened.receipt,
+        done=(documents, *groups.values(), filtered, screened),
+    )
+
+
+def exact_unit(job: Job) -> Done:
+    """Exact duplicates over all shards."""
+    return dedup.exact(job.item, job.recipe, store_at(job.uri))
+
+
+def near_unit(job: Job) -> Done:
+    """Near duplicates over all shards."""
+    return dedup.near(*job.item, job.recipe, store_at(job.uri))
+
+
+def decide_unit(job: Job) -> Done:
+    """The last word on every document of one shard."""
+    return decide.decide_shard(*job.item, job.recipe, store_at(job.uri))
+
+
+def tokenizer_unit(job: Job) -> Done:
+    """The tokenizer, given or trained."""
+    return pack.tokenizer(job.item, job.recipe, store_at(job.uri))
+
+
+def pack_unit(job: Job) -> Done:
+    """Token shards of one window."""
+    return pack.pack_window(*job.item, job.recipe, store_at(job.uri))

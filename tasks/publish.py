@@ -1,0 +1,202 @@
+"""Publish: one manifest that names everything, one entry in the history, one card for people.
+
+The manifest's digest is the dataset's identity, so nothing of it depends on when, where or in what order the units ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from corpusmill import schema
+from corpusmill.canonical import content_digest, digest_of
+from corpusmill.card import card
+from corpusmill.config import Recipe
+from corpusmill.errors import CheckFailed
+from corpusmill.store import Output, Receipt, Store, Unit
+from tasks import decontaminate, dedup, extract, judge, pack
+from tasks import filter as filtering
+from tasks.shards import Shard
+from tasks.units import Done, merged, once
+
+VERSION = 1
+REJECTS_PER_REASON = 20
+
+
+@dataclass(frozen=True)
+class Parts:
+    """All receipts of one build, in the order of the chain."""
+
+    sources: Sequence[Receipt]
+    shards: Sequence[Shard]
+    exact: Receipt
+    near: Receipt
+    tokenizer: Receipt
+    packs: Sequence[Receipt]
+
+
+def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, object]]:
+    """Assemble, check and publish the manifest.
+
+    Returns:
+        its digest and itself. Publishing the same manifest again changes nothing.
+
+    Raises:
+        CheckFailed: documents in are not documents out plus reasons at some stage.
+    """
+    manifest = assemble(recipe, parts, store)
+    _check_funnel(manifest["funnel"])  # type: ignore[arg-type]
+    digest = store.publish(recipe.name, manifest, why="build")
+    store.create(f"datasets/{recipe.name}/{digest}.md", card(manifest, digest).encode())
+    return digest, manifest
+
+
+def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
+    """The manifest of these receipts; also stores the tables it names."""
+    rules = filtering.rules_of(recipe.filter.rules)
+    partitions = _partitions(parts.packs, recipe)
+    tables = _tables(parts, store).receipt.outputs
+    vocabulary = parts.tokenizer
+    return {
+        "format": 1,
+        "name": recipe.name,
+        "seed": recipe.seed,
+        "recipe": recipe.what(),
+        "rules": {"file": rules.name, "version": rules.version, "digest": rules.digest},
+        "stages": _stages(parts),
+        "models": {"language": judge.language_digest(recipe.language.model)},
+        "benchmarks": decontaminate.benchmark_identities(recipe.decontaminate),
+        "tokenizer": {"output": vocabulary.outputs["tokenizer"].to_json(), **vocabulary.facts},
+        "partitions": partitions,
+        "funnel": _funnel(parts),
+        "proofs": {"decontaminate": decontaminate.self_test_facts(recipe), "near": parts.near.facts["proof"]},
+        "inputs": [receipt.facts["source"] for receipt in parts.sources],
+        "tables": {name: output.to_json() for name, output in sorted(tables.items())},
+        "parents": [],
+        "content": digest_of([[p, [s["tokens"]["content"] for s in v["shards"]]] for p, v in sorted(partitions.items())]),
+    }
+
+
+def _tables(parts: Parts, store: Store) -> Done:
+    lineage = _lineage(parts)
+    unit = Unit("publish", VERSION, {"rejects": REJECTS_PER_REASON}, (content_digest(lineage),))
+    return once(
+        store,
+        unit,
+        lambda: store.commit(
+            unit, {"lineage": store.draft_table(lineage), "rejects": store.draft_table(_rejects(parts.shards, store))}
+        ),
+    )
+
+
+def _stages(parts: Parts) -> dict[str, object]:
+    versions: dict[str, object] = {
+        "extract": {"version": extract.VERSION, "libraries": dict(parts.shards[0].documents.versions)},
+        "judge": {"version": judge.VERSIONS},
+        "filter": {"version": filtering.VERSION},
+        "decontaminate": {"version": decontaminate.VERSION},
+        "deduplicate": {"version": dedup.VERSION},
+        "pack": {"version": pack.VERSION, "libraries": dict(parts.tokenizer.versions)},
+    }
+    return versions
+
+
+def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, dict]:
+    partitions: dict[str, dict] = {}
+    for receipt in packs:
+        for name, facts in sorted(receipt.facts["partitions"].items()):  # type: ignore[union-attr]
+            totals = partitions.setdefault(name, {"seq_len": recipe.pack.seq_len, "token_bytes": facts["token_bytes"], "shards": []})
+            for count in ("documents", "tokens", "text_bytes", "sequences", "padding"):
+                totals[count] = totals.get(count, 0) + facts[count]
+            shard = {kind: receipt.outputs[f"{name}.{kind}"].to_json() for kind in ("tokens", "rows", "docs")}
+            totals["shards"].append({**shard, "sequences": facts["sequences"], "payload": facts["payload"]})
+    return partitions
+
+
+def _funnel(parts: Parts) -> list[dict[str, object]]:
+    screened = [shard.screened for shard in parts.shards]
+    sources: dict[str, Sequence[Receipt]] = {
+        "acquire": [shard.documents for shard in parts.shards],
+        "extract": [shard.documents for shard in parts.shards],
+        "language": [shard.filtered for shard in parts.shards],
+        "filter": [shard.filtered for shard in parts.shards],
+        "decontaminate": screened,
+        "exact": [parts.exact],
+        "near": [parts.near],
+        "pack": parts.packs,
+    }
+    words = sum(shard.groups["measures"].counters["words"] for shard in parts.shards)
+    rows: list[dict[str, object]] = []
+    for stage in schema.FUNNEL_STAGES:
+        counts: dict[str, object] = dict(merged(sources[stage], stage))
+        if stage in ("acquire", "extract"):  # words are first counted by the judge, on what extract wrote
+            counts |= {"words_in": None, "words_out": words if stage == "extract" else None}
+        reasons: dict[str, dict[str, int]] = {}
+        for receipt in sources[stage]:
+            for reason, numbers in receipt.reasons.items():
+                if stage_of(reason) == stage:
+                    total = reasons.setdefault(reason, {})
+                    for unit, number in numbers.items():
+                        total[unit] = total.get(unit, 0) + number
+        rows.append({"stage": stage, **counts, "reasons": dict(sorted(reasons.items()))})
+    return rows
+
+
+def stage_of(reason: str) -> str:
+    """The funnel row a reason belongs to; reasons of rule files belong to `filter`."""
+    return schema.REASONS[reason].stage if reason in schema.REASONS else "filter"
+
+
+def _check_funnel(funnel: Sequence[dict]) -> None:
+    for row, following in zip(funnel, [*funnel[1:], None], strict=True):
+        ended = sum(counts["docs"] for counts in row["reasons"].values())
+        if row["docs_in"] != row["docs_out"] + ended:
+            raise CheckFailed(
+                f"stage {row['stage']}: {row['docs_in']} documents in, {row['docs_out']} out, {ended} with a reason",
+                "the three must add up; nothing was published",
+                "This is our fault: please report it with the recipe.",
+            )
+        if following and row["docs_out"] != following["docs_in"]:
+            raise CheckFailed(
+                f"{row['docs_out']} documents leave {row['stage']}, {following['docs_in']} enter {following['stage']}",
+                "the two must be equal; nothing was published",
+                "This is our fault: please report it with the recipe.",
+            )
+
+
+def _lineage(parts: Parts) -> pa.Table:
+    rows: list[dict[str, object]] = []
+
+    def add(stage: str, locator: str, receipt: Receipt) -> None:
+        for kind, output in sorted(receipt.outputs.items()):
+            rows.append({"stage": stage, "locator": locator, "kind": kind, "unit": receipt.key, **output.to_json()})
+
+    for shard in parts.shards:
+        add("extract", shard.place, shard.documents)
+        for group in sorted(shard.groups):
+            add("judge", shard.place, shard.groups[group])
+        add("filter", shard.place, shard.filtered)
+        add("decontaminate", shard.place, shard.screened)
+        add("decide", shard.place, shard.decided)
+    add("exact", "", parts.exact)
+    add("near", "", parts.near)
+    add("tokenizer", "", parts.tokenizer)
+    for receipt in parts.packs:
+        add("pack", str(receipt.facts["window"]), receipt)
+    return pa.Table.from_pylist(rows, schema=schema.LINEAGE)
+
+
+def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
+    """The sample of every reason over all shards: of each, the documents with the smallest seeded hash."""
+    outputs: list[Output] = [shard.decided.outputs["rejects"] for shard in shards]
+    table = pa.concat_tables([store.table(output) for output in outputs])
+    table = table.sort_by([("stage", "ascending"), ("reason", "ascending"), ("order", "ascending"), ("locator", "ascending")])
+    seen: dict[tuple[str, str], int] = {}
+    keep = []
+    for i, key in enumerate(zip(table.column("stage").to_pylist(), table.column("reason").to_pylist(), strict=True)):
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= REJECTS_PER_REASON:
+            keep.append(i)
+    return table.take(keep)
