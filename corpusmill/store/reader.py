@@ -1,0 +1,108 @@
+"""Verified reads of objects: nothing is handed out before its sha256 was compared with its name.
+
+A file is verified once per process; later reads of its tables still check every page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+from corpusmill.errors import NotFound
+from corpusmill.store import keys
+from corpusmill.store.backend import Absent, Backend, hash_stream
+from corpusmill.store.folder import disk_fault
+from corpusmill.store.parquet import damaged
+from corpusmill.store.receipts import Output
+from corpusmill.store.scratch import Scratch
+
+_verified: set[Path] = set()
+
+
+class Reader:
+    """Reads of one store. Copies of remote objects go to CORPUSMILL_CACHE if that is set, else to the scratch folder."""
+
+    def __init__(self, backend: Backend, scratch: Scratch) -> None:
+        self._backend, self._scratch = backend, scratch
+
+    def bytes(self, output: Output) -> bytes:
+        """The whole object, in memory."""
+        _check_output(output)
+        try:
+            data = self._backend.read(output.name)
+        except Absent:
+            raise gone(output, self._backend.uri) from None
+        if (found := hashlib.sha256(data).hexdigest()) != output.digest:
+            raise damaged(output.name, f"expected sha256 {output.digest}, read {found} ({len(data)} bytes)")
+        return data
+
+    def source(self, output: Output) -> Path | pa.Buffer:
+        """For reading a table: a verified file, or a verified buffer where a copy on disk would serve only once."""
+        if self._backend.local(output.name) or "CORPUSMILL_CACHE" in os.environ:
+            return self.local_path(output)
+        return pa.py_buffer(self.bytes(output))
+
+    def local_path(self, output: Output) -> Path:
+        """A verified file with the object's bytes."""
+        _check_output(output)
+        path = self._backend.local(output.name) or self._cache_folder() / output.name
+        if path in _verified:
+            return path
+        if not self._backend.local(output.name) and not path.exists():
+            try:
+                self.fetch(output.name, path)
+            except Absent:
+                raise gone(output, self._backend.uri) from None
+        _verify(path, output, self._backend.uri)
+        _verified.add(path)
+        return path
+
+    def _cache_folder(self) -> Path:
+        cache = os.environ.get("CORPUSMILL_CACHE")
+        return Path(cache) if cache else self._scratch.folder
+
+    def fetch(self, name: str, to: Path) -> None:
+        """Copy to a local file, which appears whole or not at all. Raises Absent."""
+        temporary = ""
+        try:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            fd, temporary = tempfile.mkstemp(dir=to.parent)
+            with os.fdopen(fd, "wb") as file:
+                self._backend.stream_to(name, file.write, lambda: (file.seek(0), file.truncate()))
+            os.replace(temporary, to)
+            temporary = ""
+        except OSError as err:
+            raise disk_fault(err, to.parent) from err
+        finally:
+            if temporary:
+                os.unlink(temporary)
+
+
+def _check_output(output: Output) -> None:
+    """A manifest may only name objects, and only those of the digest it gives."""
+    if keys.object_digest(output.name) != output.digest:
+        raise damaged(output.name, f"the reference to it says sha256 {output.digest}")
+
+
+def _verify(path: Path, output: Output, uri: str) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            digest, size = hash_stream(file)
+    except FileNotFoundError:
+        raise gone(output, uri) from None
+    except OSError as err:
+        raise disk_fault(err, path.parent) from err
+    if digest != output.digest:
+        raise damaged(output.name, f"expected sha256 {output.digest}, read {digest} ({size} bytes) from {path}")
+
+
+def gone(output: Output, uri: str) -> NotFound:
+    """The message for an object that is not there."""
+    return NotFound(
+        f"{output.name} is not in the store {uri}.", "It was stored once.", "Build again: the missing unit runs again."
+    )

@@ -1,0 +1,79 @@
+"""A temporary folder of one process that is removed with it, even where the process was killed.
+
+The owner holds an flock on the folder; whoever opens a scratch beside it removes the siblings that nobody holds.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+_PREFIX = "corpusmill-scratch-"
+
+
+class Scratch:
+    """Made at first use, so that a store on a read-only disk can still be read."""
+
+    def __init__(self, parent: Path) -> None:
+        self._parent, self._pid = parent, 0
+        self._folder: Path | None = None
+        self._names = itertools.count()
+
+    @property
+    def folder(self) -> Path:
+        """The folder; in a forked child a new one of its own."""
+        if self._folder is None or self._pid != os.getpid():
+            self._parent.mkdir(parents=True, exist_ok=True)
+            _clear_abandoned(self._parent)
+            self._folder, lock = _make(self._parent)
+            self._pid = os.getpid()
+            weakref.finalize(self, _remove, self._folder, lock, self._pid)
+        return self._folder
+
+    def path(self) -> Path:
+        """A fresh file name in it."""
+        return self.folder / f"{next(self._names):08d}"
+
+    def discard(self, path: Path) -> None:
+        """Remove a file if it is in this folder; files of others are left alone."""
+        if path.parent == self._folder:
+            path.unlink(missing_ok=True)
+
+
+def _make(parent: Path) -> tuple[Path, int]:
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=_PREFIX))
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # cleared between mkdtemp and open
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():  # else cleared between open and flock
+            return folder, lock
+        os.close(lock)
+
+
+def _clear_abandoned(parent: Path) -> None:
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            continue  # gone, or not ours to touch
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # its owner lives
+        finally:
+            os.close(fd)
+
+
+def _remove(folder: Path, lock: int, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child inherits the finalizer, not the folder
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
