@@ -10,7 +10,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -29,10 +29,15 @@ class Section(BaseModel):
     """A part of a recipe. Unknown keys are errors; values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    all_keys: ClassVar[str] = ""
+    """Where all keys of a whole file are explained."""
 
     def what(self) -> dict[str, Any]:
         """The fields that decide bytes, as plain JSON values."""
         return {name: _plain(getattr(self, name)) for name, info in type(self).model_fields.items() if not _is_where(info)}
+
+
+S = TypeVar("S", bound=Section)
 
 
 def _is_where(info: Any) -> bool:
@@ -147,6 +152,8 @@ class Pack(Section):
 class Recipe(Section):
     """One dataset."""
 
+    all_keys = "`mill recipe schema`, docs/reference/recipe.md"
+
     name: Name
     seed: int = Field(17, ge=0, le=2**53)
     source: dict[Name, Source] = Field(min_length=1)
@@ -176,26 +183,42 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
         NotFound: there is no such file.
         UsageError: not TOML, or the recipe has faults; all of them are listed.
     """
-    file = find_file(path, "recipes", ".toml", "recipe")
+    return read_section(Recipe, path, overrides, "recipe")
+
+
+def read_section(kind: type[S], path: str | Path, overrides: Sequence[str], noun: str) -> S:
+    """Read a TOML file (or the name of one in `recipes/`) as a section; the same faults as of a recipe.
+
+    Args:
+        kind: the section that the whole file is.
+        overrides: `key.path=value`, the value as TOML or a bare string.
+        noun: what messages call the file.
+    """
+    file = find_file(path, "recipes", ".toml", noun)
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise UsageError(f"{path}: not a TOML file", str(err)) from err
     for override in overrides:
         _override(data, override)
-    return parse_recipe(data, str(path))
+    return parse_section(kind, data, str(path), noun)
 
 
 def parse_recipe(data: Mapping[str, Any], origin: str) -> Recipe:
     """Check a recipe that is already a mapping; `origin` is named in messages."""
+    return parse_section(Recipe, data, origin, "recipe")
+
+
+def parse_section(kind: type[S], data: Mapping[str, Any], origin: str, noun: str) -> S:
+    """Check a section that is already a mapping; `origin` and `noun` are named in messages."""
     try:
-        return Recipe.model_validate(data)
+        return kind.model_validate(data)
     except ValidationError as err:
-        faults = list(_faults(err))
+        faults = list(_faults(err, kind, noun))
         raise UsageError(
-            f"{origin}: {len(faults)} fault{'s' if len(faults) > 1 else ''} in the recipe",
+            f"{origin}: {len(faults)} fault{'s' if len(faults) > 1 else ''} in the {noun}",
             "\n".join(f"  {fault}" for fault in faults),
-            "All keys: `mill recipe schema`, docs/reference/recipe.md",
+            f"All keys: {kind.all_keys}",
         ) from None
 
 
@@ -231,14 +254,14 @@ def _override(data: dict[str, Any], text: str) -> None:
         data[leaf] = value
 
 
-def _faults(err: ValidationError) -> Iterator[str]:
+def _faults(err: ValidationError, kind: type[Section], noun: str) -> Iterator[str]:
     for fault in err.errors(include_url=False):
         loc, given = fault["loc"], fault["input"]
         if loc[:1] == ("source",):  # pydantic names the kind of source after its name: source.crawl.common-crawl.root
             loc = loc[:2] + loc[3:]
-        place = ".".join(str(part) for part in loc) or "recipe"
+        place = ".".join(str(part) for part in loc) or noun
         if fault["type"] == "extra_forbidden":
-            known = _known_keys(fault["loc"][:-1])
+            known = _known_keys(kind, fault["loc"][:-1])
             near = difflib.get_close_matches(str(loc[-1]), known, n=1)
             yield f"{place}: unknown key" + (f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}")
         elif fault["type"] == "missing":
@@ -248,12 +271,19 @@ def _faults(err: ValidationError) -> Iterator[str]:
             yield f"{place}: {fault['msg'].removeprefix('Value error, ')}{shown}"
 
 
-def _known_keys(loc: Sequence[Any]) -> list[str]:
-    """Keys of the section at a place: source.NAME.KIND, decontaminate.benchmark.N, a section by its name, or the top."""
-    if loc[:1] == ("source",):
-        section: type[Section] = CommonCrawl if loc[2:3] == ("common-crawl",) else Files
-    elif loc[1:2] == ("benchmark",):
-        section = Benchmark
-    else:
-        section = Recipe.model_fields[str(loc[0])].annotation if loc else Recipe  # type: ignore[assignment]
-    return sorted(section.model_fields)
+def _known_keys(section: type[Section], loc: Sequence[Any]) -> list[str]:
+    """Keys of the section at a place below another, whose parts are fields, names, numbers and kinds of a union."""
+    choices = [section]
+    for part in loc:
+        if len(choices) > 1:  # part is a name, a number, or says which of a union is meant
+            choices = [c for c in choices if part in get_args(c.model_fields["kind"].annotation)] or choices
+        elif part in choices[0].model_fields:
+            choices = list(_sections(choices[0].model_fields[part].annotation))
+    return sorted({key for choice in choices for key in choice.model_fields})
+
+
+def _sections(annotation: Any) -> Iterator[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _sections(inner)
