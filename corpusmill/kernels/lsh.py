@@ -1,0 +1,124 @@
+"""LSH bands and buckets: candidate near-duplicates without comparing all pairs.
+
+Method: Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, ch. 3.4 (bands x rows over MinHash signatures).
+
+Arrays: N documents, K = bands * rows permutations, B bands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from corpusmill.kernels.hashing import mix64
+
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Buckets of at least two documents in one band, in the order of their keys."""
+
+    members: Ints
+    """int64[M]: documents, ascending within a bucket."""
+    offsets: Ints
+    """int64[buckets + 1] into `members`."""
+
+
+def collision_probability(jaccard: float, bands: int, rows: int) -> float:
+    """Probability that two documents of this similarity share a bucket: 1 - (1 - J**rows)**bands."""
+    return 1.0 - _power(1.0 - _power(jaccard, rows), bands)
+
+
+def band_keys(signatures: NDArray[np.uint32], bands: int, rows: int) -> Keys:
+    """Key of each document in each band; equal keys mean equal rows (but for one in 2**64).
+
+    Args:
+        signatures: uint32[N, K], K = bands * rows.
+
+    Returns:
+        uint64[N, B].
+    """
+    if signatures.ndim != 2 or signatures.shape[1] != bands * rows:
+        raise ValueError(f"signatures of shape {signatures.shape} do not hold {bands} bands of {rows} rows")
+    return _band_keys(np.ascontiguousarray(signatures), bands, rows)
+
+
+def buckets(keys: Keys) -> Buckets:
+    """Documents with equal keys in one band, by sorting.
+
+    Args:
+        keys: uint64[N] of one band; position = document.
+    """
+    order = sort_by_key(np.ascontiguousarray(keys))
+    members, offsets = _runs(keys, order)
+    return Buckets(members, offsets)
+
+
+def _power(base: float, exponent: int) -> float:
+    product = 1.0  # by multiplication: libm's pow differs between machines
+    for _ in range(exponent):
+        product *= base
+    return product
+
+
+@numba.njit(cache=True, nogil=True)
+def _band_keys(signatures: NDArray[np.uint32], bands: int, rows: int) -> Keys:
+    keys = np.empty((signatures.shape[0], bands), np.uint64)
+    for i in range(signatures.shape[0]):
+        for b in range(bands):
+            key = np.uint64(b + 1)
+            for r in range(rows):
+                key = mix64(key ^ np.uint64(signatures[i, b * rows + r])) + np.uint64(0x9E3779B97F4A7C15)
+            keys[i, b] = key
+    return keys
+
+
+@numba.njit(cache=True, nogil=True)
+def sort_by_key(keys: Keys) -> Ints:
+    """Positions in ascending order of key, equal keys in ascending position: int64[N].
+
+    Radix sort on the upper 33 bits (3 passes of 11), then insertion in the rare runs that differ below.
+    """
+    n = len(keys)
+    order, other = np.arange(n), np.empty(n, np.int64)
+    for shift in (31, 42, 53):
+        slots = np.zeros(2049, np.int64)
+        for i in range(n):
+            slots[(keys[i] >> np.uint64(shift) & np.uint64(2047)) + 1] += 1
+        for s in range(2048):
+            slots[s + 1] += slots[s]
+        for i in range(n):
+            digit = keys[order[i]] >> np.uint64(shift) & np.uint64(2047)
+            other[slots[digit]] = order[i]
+            slots[digit] += 1
+        order, other = other, order
+    for i in range(1, n):
+        document = order[i]
+        j = i
+        while j > 0 and keys[order[j - 1]] > keys[document]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = document
+    return order
+
+
+@numba.njit(cache=True, nogil=True)
+def _runs(keys: Keys, order: Ints) -> tuple[Ints, Ints]:
+    n = len(order)
+    members, offsets = np.empty(n, np.int64), np.empty(n // 2 + 1, np.int64)
+    filled = found = begin = 0
+    offsets[0] = 0
+    for i in range(1, n + 1):
+        if i == n or keys[order[i]] != keys[order[begin]]:
+            if i - begin > 1:
+                members[filled : filled + i - begin] = order[begin:i]
+                filled += i - begin
+                found += 1
+                offsets[found] = filled
+            begin = i
+    return members[:filled].copy(), offsets[: found + 1].copy()
