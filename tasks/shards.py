@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from corpusmill import schema
+from corpusmill.kernels.leaders import preference_rank
 from corpusmill.store import Output, Receipt, Store
 from tasks.units import Done
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,76 +48,67 @@ class Shard:
         """The object of the decisions that hold."""
         return self.decided.outputs["decisions"]
 
+    def texts(self, rows: Ints, store: Store) -> pa.Array:
+        """Texts of some rows (ascending), read batch by batch."""
+        picked, begin = [pa.array([], pa.large_string())], 0
+        for batch in store.batches(self.documents.outputs["documents"], columns=["text"]):
+            here = rows[(rows >= begin) & (rows < begin + batch.num_rows)] - begin
+            if len(here):
+                picked.append(batch.column("text").take(pa.array(here)))
+            begin += batch.num_rows
+        return pa.concat_arrays(picked)
+
 
 @dataclass(frozen=True)
 class Survivors:
-    """Narrow columns of the documents that are alive, over all shards, for the global stages.
+    """Narrow columns of the documents that are alive, over all shards, in the order of shards and rows; N documents."""
 
-    `shard` and `row` say where each stands; preference (most wanted first) is text bytes descending, date, doc_id.
-    """
-
-    shard: np.ndarray  # int32[n]
-    row: np.ndarray  # int32[n]
-    doc_id: np.ndarray  # S16[n]
-    text_bytes: np.ndarray  # int64[n]
-    words: np.ndarray  # int64[n]
-    rank: np.ndarray  # int64[n]: place in the order of preference
+    shard: Ints  # int64[N]: number of the shard
+    row: Ints  # int64[N]: row in the shard
+    doc_id: NDArray[np.void]  # V16[N]
+    text_bytes: Ints
+    words: Ints
+    rank: Ints  # int64[N]: place in the order of preference, 0 first
 
     def __len__(self) -> int:
         return len(self.row)
 
+    def only(self, keep: NDArray[np.bool_]) -> Survivors:
+        """Those of them that `keep` marks."""
+        return Survivors(*(getattr(self, f.name)[keep] for f in fields(self)))
 
-def survivors(shards: list[Shard], store: Store) -> Survivors:
-    """Every document that no stage has ended yet, in the order of shards and rows."""
-    parts: list[list[np.ndarray]] = []
+
+def survivors(shards: Sequence[Shard], store: Store) -> Survivors:
+    """Every document that no stage has ended yet."""
+    shard_no, rows, doc_ids, sizes, words, dates = [], [], [], [], [], []
     for number, shard in enumerate(shards):
         stage = store.table(shard.decisions, columns=["stage"]).column("stage")
-        alive = np.flatnonzero(stage.is_null().to_numpy()).astype(np.int32)
-        docs = store.table(shard.documents.outputs["documents"], columns=["doc_id", "date"]).take(pa.array(alive))
-        sizes = store.table(shard.attribute("measures"), columns=["text_bytes", "word_total"]).take(pa.array(alive))
-        parts.append(
-            [
-                np.full(len(alive), number, np.int32),
-                alive,
-                fixed_binary(docs.column("doc_id")),
-                sizes.column("text_bytes").to_numpy(),
-                sizes.column("word_total").to_numpy(),
-                np.array([d or "" for d in docs.column("date").to_pylist()], dtype="U32"),
-            ]
-        )
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    shard_no, row, doc_id, text_bytes, words, date = columns
-    order = np.lexsort((doc_id, date, -text_bytes))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return Survivors(shard_no, row, doc_id, text_bytes, words, rank)
+        alive = np.flatnonzero(stage.is_null().to_numpy())
+        docs = store.table(shard.documents.outputs["documents"], columns=["doc_id", "date"]).take(alive)
+        measured = store.table(shard.attribute("measures"), columns=["text_bytes", "word_total"]).take(alive)
+        shard_no.append(np.full(len(alive), number, np.int64))
+        rows.append(alive)
+        doc_ids.append(fixed_binary(docs.column("doc_id")))
+        sizes.append(measured.column("text_bytes").to_numpy())
+        words.append(measured.column("word_total").to_numpy())
+        dates += docs.column("date").to_pylist()
+    ids, text_bytes = np.concatenate(doc_ids), np.concatenate(sizes)
+    rank = preference_rank(text_bytes, dates, [i.tobytes() for i in ids])
+    return Survivors(np.concatenate(shard_no), np.concatenate(rows), ids, text_bytes, np.concatenate(words), rank)
 
 
-def gather(shards: list[Shard], alive: Survivors, group: str, column: str, store: Store) -> np.ndarray:
-    """One attribute column of the survivors, in their order (fixed-size binaries as bytes, S dtype)."""
+def gather(shards: Sequence[Shard], alive: Survivors, group: str, column: str, store: Store) -> NDArray[Any]:
+    """One attribute column of the survivors, in their order (fixed-size binaries as void rows)."""
     parts = []
     for number, shard in enumerate(shards):
         rows = alive.row[alive.shard == number]
-        values = store.table(shard.attribute(group), columns=[column]).column(column).take(pa.array(rows))
+        values = store.table(shard.attribute(group), columns=[column]).column(column).take(rows)
         parts.append(fixed_binary(values) if pa.types.is_fixed_size_binary(values.type) else values.to_numpy())
     return np.concatenate(parts)
 
 
-def fixed_binary(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """A null-free fixed-size binary column as numpy void rows (`V` dtype keeps trailing zero bytes; it sorts as bytes)."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(array, pa.ChunkedArray):  # pyarrow returns a chunked array for zero chunks
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
-    width = array.type.byte_width
-    if not len(array):
-        return np.empty(0, f"V{width}")
-    raw = np.frombuffer(array.buffers()[1], np.uint8, len(array) * width, array.offset * width)
-    return raw.view(f"V{width}")
-
-
-def doc_id_array(values: np.ndarray, valid: np.ndarray | None = None) -> pa.Array:
-    """Void rows of 16 bytes as an Arrow doc_id column; null where not `valid`."""
-    array = pa.FixedSizeBinaryArray.from_buffers(schema.DOC_ID, len(values), [None, pa.py_buffer(values.tobytes())])
-    if valid is None:
-        return array
-    return pa.array([v if ok else None for v, ok in zip(array.to_pylist(), valid, strict=True)], schema.DOC_ID)
+def fixed_binary(column: pa.ChunkedArray) -> NDArray[np.void]:
+    """A null-free fixed-size binary column as void rows, which keep trailing zero bytes and sort as bytes."""
+    width = column.type.byte_width
+    chunks = [np.frombuffer(c.buffers()[1], f"V{width}", len(c), c.offset * width) for c in column.chunks if len(c)]
+    return np.concatenate([np.empty(0, f"V{width}"), *chunks])

@@ -1,0 +1,125 @@
+"""Decide: carry what deduplication found into the decisions of one shard, and sample what every reason rejected."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusmill import schema
+from corpusmill.config import Recipe
+from corpusmill.store import Receipt, Store, Unit
+from tasks.shards import Shard
+from tasks.units import Done, content_of, once
+
+VERSION = 1
+REJECTS_PER_REASON = 20
+TEXT_CHARS = 2000
+
+
+def decide_shard(number: int, shard: Shard, exact: Receipt, near: Receipt, recipe: Recipe, store: Store) -> Done:
+    """The decisions of shard `number` after all stages, and its seeded sample of rejects per reason."""
+    unit = Unit(
+        "decide",
+        VERSION,
+        {
+            "seed": recipe.seed,
+            "per_reason": REJECTS_PER_REASON,
+            "min_jaccard": recipe.deduplicate.min_jaccard,
+            "number": number,
+            "place": shard.place,
+        },
+        (
+            content_of(shard.screened, "decisions"),
+            content_of(shard.documents, "records"),
+            content_of(exact, "found"),
+            content_of(near, "found"),
+        ),
+    )
+    return once(store, unit, lambda: _decide(unit, number, shard, exact, near, recipe, store))
+
+
+def _decide(
+    unit: Unit, number: int, shard: Shard, exact: Receipt, near: Receipt, recipe: Recipe, store: Store
+) -> Receipt:
+    rows = store.table(shard.decisions).to_pylist()
+    exact_found, near_found = (receipt.outputs["found"] for receipt in (exact, near))
+    clusters: dict[bytes, bytes] = {}  # an exact duplicate's keeper may itself have gone as a near duplicate
+    hits = _of_shard(store.table(exact_found), number)
+    if hits:
+        keepers = pa.array([hit["cluster"] for hit in hits], schema.DOC_ID)
+        kept = store.table(near_found, columns=["doc_id", "cluster"])
+        kept = kept.filter(pc.is_in(kept.column("doc_id"), keepers))
+        clusters = dict(zip(kept.column("doc_id").to_pylist(), kept.column("cluster").to_pylist(), strict=True))
+    for stage, reason, found in (
+        ("exact", "exact_duplicate", hits),
+        ("near", "near_duplicate", _of_shard(store.table(near_found), number)),
+    ):
+        for hit in found:
+            row = rows[hit["row"]]
+            row["cluster"] = clusters.get(hit["cluster"], hit["cluster"])
+            if hit["keeper"] is not None:
+                row.update(stage=stage, reason=reason, keeper=hit["keeper"], similarity=hit["similarity"])
+                row.update(value=hit["similarity"], bound=recipe.deduplicate.min_jaccard if stage == "near" else None)
+    decisions = pa.Table.from_pylist(rows, schema=schema.DECISIONS)
+    return store.commit(
+        unit,
+        {"decisions": store.draft_table(decisions), "rejects": store.draft_table(_rejects(shard, rows, recipe, store))},
+        facts={"locator": shard.locator},
+    )
+
+
+def _of_shard(found: pa.Table, number: int) -> list[dict[str, Any]]:
+    return found.filter(pc.equal(found.column("shard"), number)).to_pylist()
+
+
+def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, store: Store) -> pa.Table:
+    documents = store.table(shard.documents.outputs["documents"], columns=["url", "offset"])
+    languages = store.table(shard.attribute("language"), columns=["language"]).column("language")
+    urls, offsets = documents.column("url"), documents.column("offset")
+    ended = ((row["stage"], row["reason"], row["doc_id"], i) for i, row in enumerate(decisions) if row["reason"])
+    picked = []
+    for stage, reason, order, i in _smallest(ended, recipe.seed):
+        row = decisions[i]
+        shown = {name: row[name] for name in ("doc_id", "value", "bound", "keeper", "similarity", "benchmark")}
+        place = {"url": urls[i].as_py(), "offset": offsets[i].as_py(), "language": languages[i].as_py()}
+        picked.append({"stage": stage, "reason": reason, "order": order, "row": i, "locator": shard.place, **shown, **place})
+    texts = _heads(shard, {reject["row"] for reject in picked}, store)
+    for reject in picked:
+        reject["text"] = texts[reject.pop("row")]
+    records = store.table(shard.documents.outputs["records"], columns=["offset", "url", "stage", "reason"]).to_pylist()
+    lost = (
+        (row["stage"], row["reason"], f"{shard.place}:{row['offset']}:{i}".encode(), i)
+        for i, row in enumerate(records)
+        if row["reason"]
+    )
+    for stage, reason, order, i in _smallest(lost, recipe.seed):
+        place = {"url": records[i]["url"], "offset": records[i]["offset"], "locator": shard.place}
+        picked.append({"stage": stage, "reason": reason, "order": order, **place})
+    picked.sort(key=lambda reject: (reject["stage"], reject["reason"], reject["order"]))
+    return pa.Table.from_pylist(picked, schema=schema.REJECTS)
+
+
+def _smallest(ended: Iterable[tuple[str, str, bytes, int]], seed: int) -> list[tuple[str, str, bytes, int]]:
+    """Per stage and reason those with the smallest keyed hash: a sample that no order of work can change."""
+    key = f"rejects|{seed}".encode()
+    by_reason: dict[tuple[str, str], list[tuple[bytes, int]]] = {}
+    for stage, reason, identity, row in ended:
+        order = hashlib.blake2b(identity, digest_size=8, key=key).digest()
+        by_reason.setdefault((stage, reason), []).append((order, row))
+    return [
+        (stage, reason, order, row)
+        for (stage, reason), found in sorted(by_reason.items())
+        for order, row in sorted(found)[:REJECTS_PER_REASON]
+    ]
+
+
+def _heads(shard: Shard, rows: set[int], store: Store) -> dict[int, str]:
+    """The first 2,000 characters of some documents."""
+    wanted = np.array(sorted(rows), np.int64)
+    texts = pc.utf8_slice_codeunits(shard.texts(wanted, store), 0, TEXT_CHARS)
+    return dict(zip(wanted.tolist(), texts.to_pylist(), strict=True))

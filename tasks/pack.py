@@ -1,0 +1,249 @@
+"""Pack: a tokenizer (given or trained), then token shards window by window.
+
+A window is the files whose locators hash to it, so dropping a document changes its own window only. The tokenizer learns from
+extracted, unfiltered text of the wanted languages, so moving a rule's bound changes no token id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from corpusmill import tokens
+from corpusmill.canonical import sha256
+from corpusmill.config import Recipe
+from corpusmill.errors import NotFound
+from corpusmill.kernels import packing
+from corpusmill.store import Draft, Receipt, Store, Unit
+from tasks.shards import Shard
+from tasks.units import Done, Tally, content_of, libraries, once
+
+VERSION = 1
+LIBRARIES = ("tokenizers",)
+HELDOUT = "heldout"
+BATCH_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Window:
+    """Shards of one source that are shuffled and packed together."""
+
+    source: str
+    number: int
+    count: int
+    shards: tuple[Shard, ...]
+
+    @property
+    def name(self) -> str:
+        """`source/number-of-count`."""
+        return f"{self.source}/{self.number}-of-{self.count}"
+
+
+def windows(shards: Sequence[Shard], recipe: Recipe) -> list[Window]:
+    """The windows that hold a shard, by source and number.
+
+    How many there are (a power of two) follows from the extracted text, not from what rules left of it.
+    """
+    made = []
+    for source in sorted({shard.source for shard in shards}):
+        mine = [shard for shard in shards if shard.source == source]
+        size = sum(shard.documents.counters["extract.bytes_out"] for shard in mine)
+        count = 1
+        while count * recipe.pack.window_bytes < size:
+            count *= 2
+        for number in range(count):
+            inside = tuple(shard for shard in mine if packing.window_of(shard.locator, count) == number)
+            if inside:
+                made.append(Window(source, number, count, inside))
+    return made
+
+
+def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
+    """The tokenizer of a dataset: output `tokenizer` is a tokenizer.json; facts give vocab_size, eos, eos_id."""
+    if recipe.pack.tokenizer is not None:
+        given = Path(recipe.pack.tokenizer)
+        if not given.is_file():
+            raise NotFound(f"no tokenizer {given}", "pack.tokenizer names a tokenizer.json", "Check the path, or leave it out.")
+        data = given.read_bytes()
+        unit = Unit("tokenizer", VERSION, {"given": sha256(data)}, (), {}, libraries(LIBRARIES))
+        return once(store, unit, lambda: _commit_tokenizer(unit, data, 0, store))
+    config = {
+        "vocab_size": recipe.pack.vocab_size,
+        "sample_bytes": recipe.pack.sample_bytes,
+        "languages": recipe.language.what(),
+        "seed": recipe.seed,
+    }
+    inputs = tuple(content_of(r, kind) for s in shards for r, kind in ((s.documents, "documents"), (s.groups["language"], "language")))
+    unit = Unit("tokenizer", VERSION, config, inputs, {}, libraries(LIBRARIES))
+    return once(store, unit, lambda: _train(unit, shards, recipe, store))
+
+
+def _train(unit: Unit, shards: Sequence[Shard], recipe: Recipe, store: Store) -> Receipt:
+    texts = _sample(shards, recipe, store)
+    data = tokens.train_tokenizer(texts, recipe.pack.vocab_size)
+    return _commit_tokenizer(unit, data, len(texts), store)
+
+
+def _commit_tokenizer(unit: Unit, data: bytes, sampled: int, store: Store) -> Receipt:
+    vocabulary = tokens.Tokenizer(data)
+    facts = {"vocab_size": vocabulary.vocab_size, "eos": vocabulary.eos, "eos_id": vocabulary.eos_id}
+    return store.commit(
+        unit,
+        {"tokenizer": store.draft_bytes(data)},
+        counters={"sampled_documents": sampled},
+        facts=facts,
+        versions=dict(unit.libraries),
+    )
+
+
+def _sample(shards: Sequence[Shard], recipe: Recipe, store: Store) -> list[str]:
+    """Texts with the smallest keyed hash of doc_id, in that order, until sample_bytes are full."""
+    key = f"tokenizer|{recipe.seed}".encode()
+    candidates: list[tuple[bytes, int, int, int]] = []
+    for number, shard in enumerate(shards):
+        ids = store.table(shard.documents.outputs["documents"], columns=["doc_id"]).column("doc_id").to_pylist()
+        sizes = store.table(shard.attribute("measures"), columns=["text_bytes"]).column("text_bytes").to_pylist()
+        spoken = store.table(shard.attribute("language"))
+        wanted = pc.and_(
+            pc.fill_null(pc.is_in(spoken.column("language"), pa.array(recipe.language.keep, pa.string())), False),
+            pc.greater_equal(spoken.column("language_score_e4"), round(recipe.language.min_score * 10_000)),
+        ).to_pylist()
+        for row, doc_id in enumerate(ids):
+            if wanted[row]:
+                order = hashlib.blake2b(doc_id, digest_size=16, key=key).digest()
+                candidates.append((order, number, row, sizes[row]))
+    candidates.sort()
+    total, chosen = 0, []
+    for order, number, row, size in candidates:
+        if total >= recipe.pack.sample_bytes:
+            break
+        chosen.append((order, number, row))
+        total += size
+    found: dict[tuple[int, int], str] = {}
+    for number, shard in enumerate(shards):
+        rows = np.array(sorted(row for _, n, row in chosen if n == number), np.int64)
+        for row, text in zip(rows.tolist(), shard.texts(rows, store).to_pylist(), strict=True):
+            found[number, row] = text
+    return [found[number, row] for _, number, row in chosen]
+
+
+@dataclass
+class _Partition:
+    """What a window puts into one partition, document by document."""
+
+    ids: list[bytes] = field(default_factory=list)
+    urls: list[str | None] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    tokens: list[NDArray[np.uint32]] = field(default_factory=list)
+
+
+def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Store) -> Done:
+    """Token shards of one window: outputs `<partition>.tokens`, `.rows` and `.docs`; facts say where the bytes lie."""
+    config = {
+        "seq_len": recipe.pack.seq_len,
+        "heldout_one_in": recipe.pack.heldout_one_in,
+        "seed": recipe.seed,
+        "window": window.name,
+    }
+    inputs = tuple(
+        content_of(r, kind) for s in window.shards for r, kind in ((s.documents, "documents"), (s.decided, "decisions"))
+    )
+    models = {"tokenizer": vocabulary.outputs["tokenizer"].digest}
+    unit = Unit("pack", VERSION, config, inputs, models, libraries(LIBRARIES))
+    return once(store, unit, lambda: _pack(unit, window, vocabulary, recipe, store))
+
+
+def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store: Store) -> Receipt:
+    encoder = tokens.Tokenizer(store.bytes(vocabulary.outputs["tokenizer"]))
+    tally = Tally("pack")
+    partitions: dict[str, _Partition] = {}
+    for row in _kept(window, recipe, store, encoder):
+        part = partitions.setdefault(row.partition, _Partition())
+        tally.add_in(1, row.size, row.words)
+        if len(row.tokens) == 0:
+            tally.add_reason("empty_document", 1, row.size, row.words)
+            continue
+        tally.add_out(1, row.size, row.words)
+        part.ids.append(row.doc_id)
+        part.urls.append(row.url)
+        part.sizes.append(row.size)
+        part.lengths.append(len(row.tokens))
+        part.tokens.append(row.tokens)
+    outputs: dict[str, Draft] = {}
+    facts: dict[str, object] = {}
+    for name, part in sorted(partitions.items()):
+        if not part.ids:
+            continue
+        packed = packing.pack_window(
+            part.ids,
+            np.concatenate(part.tokens).astype(encoder.dtype),
+            np.concatenate([[0], np.cumsum(part.lengths)]).astype(np.int64),
+            np.array(part.sizes, np.int64),
+            part.urls,
+            seq_len=recipe.pack.seq_len,
+            seed=recipe.seed,
+            pad_id=encoder.eos_id,
+            window=f"{window.name}/{name}",
+        )
+        with store.scratch_file() as path:
+            shard = tokens.write_token_shard(path, packed.tokens)
+            outputs[f"{name}.tokens"] = store.draft_file(path, content=shard.content, rows=shard.rows)
+        outputs[f"{name}.rows"] = store.draft_table(packed.rows)
+        outputs[f"{name}.docs"] = store.draft_table(packed.docs)
+        facts[name] = {**packed.stats, "token_bytes": encoder.dtype.itemsize, "payload": [p.to_json() for p in shard.payload]}
+    return store.commit(
+        unit,
+        outputs,
+        counters=tally.counters(),
+        reasons=tally.reason_counts(),
+        facts={"window": window.name, "partitions": facts},
+        versions=dict(unit.libraries),
+    )
+
+
+@dataclass(frozen=True)
+class _Row:
+    doc_id: bytes
+    url: str | None
+    size: int
+    words: int
+    partition: str
+    tokens: NDArray[np.uint32]
+
+
+def _kept(window: Window, recipe: Recipe, store: Store, encoder: tokens.Tokenizer) -> Iterator[_Row]:
+    """The kept documents of a window, tokenised."""
+    for shard in window.shards:
+        decided = store.table(shard.decisions, columns=["stage", "cluster"])
+        alive = np.flatnonzero(decided.column("stage").is_null().to_numpy())
+        clusters = decided.column("cluster").take(alive).to_pylist()
+        words = store.table(shard.attribute("measures"), columns=["word_total"]).column("word_total").take(alive).to_pylist()
+        begin = at = 0
+        for batch in store.batches(
+            shard.documents.outputs["documents"], columns=["doc_id", "url", "text"], batch_rows=BATCH_ROWS
+        ):
+            here = alive[(alive >= begin) & (alive < begin + batch.num_rows)] - begin
+            begin += batch.num_rows
+            kept = batch.take(pa.array(here))
+            texts = kept.column("text").to_pylist()
+            encoded = encoder.encode(texts)
+            for doc_id, url, text, ids in zip(
+                kept.column("doc_id").to_pylist(), kept.column("url").to_pylist(), texts, encoded, strict=True
+            ):
+                size = len(text.encode("utf-8"))
+                yield _Row(doc_id, url, size, words[at], _partition(clusters[at], shard.source, recipe), ids)
+                at += 1
+
+
+def _partition(cluster: bytes, source: str, recipe: Recipe) -> str:
+    """`heldout` for one duplicate group in so many, by a hash of the group; else the source's name."""
+    hashed = int.from_bytes(hashlib.blake2b(cluster, digest_size=8, key=b"heldout").digest(), "big")
+    return HELDOUT if hashed % recipe.pack.heldout_one_in == 0 else source
