@@ -1,1 +1,4 @@
-"""Orchestration: what runs after what. The only importer of Prefect; no data passes through it, only receipts."""
+"""Orchestration: the only package that imports Prefect.
+
+What runs after what lives in `tasks.chain`; here it becomes runs that people can see.
+"""

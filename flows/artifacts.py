@@ -1,0 +1,130 @@
+"""Artifacts: a rendering of the manifest for people who look at a run.
+
+The numbers come from the manifest, never from here.
+
+Texts of rejected documents are shown inside fences longer than any run of backticks in them, so that no markup or
+address of a crawled page becomes a link or a picture in the browser of whoever reads the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+
+BAR = 24
+"""Width of the longest bar, in characters."""
+SAMPLE_REASONS = 12
+SAMPLE_TEXT = 280
+
+
+def show_dataset(
+    name: str, digest: str, manifest: Mapping[str, Any], store_uri: str, rejects: Iterable[Mapping[str, Any]]
+) -> None:
+    """All artifacts of a finished build: `funnel`, `dataset-card`, `rejects-sample`, `manifest`.
+
+    Args:
+        rejects: rows of `schema.REJECTS`; the first of each reason is shown.
+    """
+    create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {name}@{digest[:12]}")
+    create_markdown_artifact(key="dataset-card", markdown=card(name, digest, manifest))
+    create_markdown_artifact(key="rejects-sample", markdown=rejects_sample(rejects))
+    create_link_artifact(
+        key="manifest",
+        link=manifest_link(store_uri, name, digest),
+        link_text=f"{name}@{digest}",
+        description="The manifest in the store",
+    )
+
+
+def funnel_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row per stage, as in the manifest; reasons in one column, the most frequent first."""
+    columns = ("stage", "docs_in", "docs_out", "bytes_in", "bytes_out")
+    return [{**{name: row[name] for name in columns}, "reasons": _reasons(row)} for row in manifest["funnel"]]
+
+
+def _reasons(row: Mapping[str, Any]) -> str:
+    counts = sorted(
+        ((counts["docs"], reason) for reason, counts in row["reasons"].items()), key=lambda item: (-item[0], item[1])
+    )
+    return ", ".join(f"{reason} {docs:,}" for docs, reason in counts)
+
+
+def card(name: str, digest: str, manifest: Mapping[str, Any]) -> str:
+    """Dataset card: identity, funnel with bars, partitions, inputs."""
+    rows = manifest["funnel"]
+    most = max((row["docs_in"] for row in rows), default=0)
+    lines = [
+        f"# {name}",
+        "",
+        f"manifest `{digest}`",
+        "",
+        "## Funnel",
+        "",
+        "| stage | in | out | | removed because |",
+        "|---|---:|---:|---|---|",
+    ]
+    lines += [
+        f"| {row['stage']} | {row['docs_in']:,} | {row['docs_out']:,} "
+        f"| `{bar(row['docs_out'], most)}` | {_reasons(row) or '–'} |"
+        for row in rows
+    ]
+    lines += [
+        "",
+        "## Partitions",
+        "",
+        "| partition | documents | tokens | sequences | shards |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {partition} | {p['documents']:,} | {p['tokens']:,} | {p['sequences']:,} | {len(p['shards']):,} |"
+        for partition, p in sorted(manifest["partitions"].items())
+    ]
+    size = sum(item["bytes"] or 0 for item in manifest["inputs"])
+    rules = manifest["rules"]
+    lines += [
+        "",
+        f"Made from {len(manifest['inputs']):,} files, {size:,} bytes.",
+        f"Rules `{rules['file']}` version {rules['version']}, seed {manifest['seed']}.",
+        "",
+        f"`mill funnel {name}@{digest[:12]}` gives the same numbers.",
+    ]
+    return "\n".join(lines)
+
+
+def bar(value: int, most: int) -> str:
+    """A bar of block characters; anything above zero shows."""
+    filled = round(BAR * value / most) if most else 0
+    return ("█" * max(filled, 1 if value else 0)).ljust(BAR, "·")
+
+
+def rejects_sample(rejects: Iterable[Mapping[str, Any]]) -> str:
+    """The first rejected document of each reason, as text in fences."""
+    chosen: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for row in rejects:
+        chosen.setdefault((row["stage"], row["reason"]), row)
+        if len(chosen) == SAMPLE_REASONS:
+            break
+    if not chosen:
+        return "# Rejected documents\n\nNone: every document was kept."
+    lines = ["# Rejected documents", "", "One of each reason. More: `mill rejects`.", ""]
+    for (stage, reason), row in chosen.items():
+        shown = f"{row['locator']} at byte {row['offset']:,}\n{(row['text'] or '')[:SAMPLE_TEXT]}".strip()
+        lines += [f"## {stage}: {reason}", "", *fenced(shown), ""]
+    return "\n".join(lines)
+
+
+def fenced(text: str) -> Sequence[str]:
+    """The text as a fenced block that nothing inside can close; control characters become spaces."""
+    plain = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}text", plain, fence]
+
+
+def manifest_link(store_uri: str, name: str, digest: str) -> str:
+    """Where the manifest is: `s3://…` as it is, a folder as `file://…`."""
+    base = store_uri if "://" in store_uri else f"file://{store_uri}"
+    return f"{base.rstrip('/')}/datasets/{name}/{digest}.json"

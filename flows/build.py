@@ -1,0 +1,77 @@
+"""Flow `build-dataset`: the chain that `mill build` runs, as runs that people can watch, retry and cancel."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from prefect import flow, get_run_logger
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from flows.announce import announce, manifest_tag, tag_this_run
+from flows.artifacts import show_dataset
+from flows.batches import in_batches
+
+if TYPE_CHECKING:
+    from corpusmill.store import Store
+
+BATCHES_AT_ONCE = 8
+"""Batches whose threads wait on the process pool at the same time; the pool decides how much runs."""
+
+
+@flow(
+    name="build-dataset",
+    flow_run_name="build {recipe}",
+    task_runner=ThreadPoolTaskRunner(max_workers=BATCHES_AT_ONCE),  # type: ignore[arg-type]
+    persist_result=False,
+)
+def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], train: bool = False) -> str:  # noqa: B006
+    """Build one dataset and return its manifest digest.
+
+    Args:
+        recipe: a TOML file, or the name of one in recipes/.
+        store: folder or s3://bucket/prefix; else CORPUSMILL_STORE, else .corpusmill/store.
+        set: overrides of the recipe, `key.path=value`.
+        train: ask for training now, instead of leaving it to the automation on `dataset.published`.
+    """
+    # Imported here: a supervisor that only registers this flow, and a worker, need neither pyarrow nor numba.
+    from corpusmill.config import load_recipe
+    from corpusmill.store import open_store
+    from tasks.chain import build
+
+    log = get_run_logger()
+    wanted = load_recipe(recipe, set)
+    where = open_store(store or default_store(), create=not store)
+    with in_batches(workers()) as run:
+        built = build(wanted, where, run)
+    tag_this_run([manifest_tag(built.digest), f"dataset:{built.name}"])
+    show_dataset(built.name, built.digest, built.manifest, where.uri, sample_of_rejects(where, built.manifest))
+    who = announce(built.name, built.digest, where.uri, wanted.train, direct=train)
+    run_count, reused = sum(built.units_run.values()), sum(built.units_reused.values())
+    log.info("%s@%s: %d units run, %d reused; training: %s", built.name, built.digest, run_count, reused, who)
+    return built.digest
+
+
+def default_store() -> str:
+    """CORPUSMILL_STORE, or the folder that `mill` takes by default."""
+    return os.environ.get("CORPUSMILL_STORE") or ".corpusmill/store"
+
+
+def workers() -> int:
+    """Processes of the pool: CORPUSMILL_WORKERS, or the cores that this process may use."""
+    given = os.environ.get("CORPUSMILL_WORKERS")
+    return (
+        int(given)
+        if given
+        else len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
+
+
+def sample_of_rejects(store: Store, manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the reject sample that the manifest names."""
+    from corpusmill.store import Output
+
+    rows: list[dict[str, Any]] = store.table(Output(**manifest["tables"]["rejects"])).to_pylist()
+    return rows
