@@ -1,4 +1,4 @@
-"""The dataset store: see store.py for the rules, keys.py for the layout, create.py and folder.py or s3.py for how it is kept."""
+"""The dataset store. Rules: store.py; layout: keys.py; how it is kept: create.py with folder.py or s3.py."""
 
 from corpusmill.store.parquet import TableWriter
 from corpusmill.store.receipts import Draft, Output, Receipt, Unit

@@ -102,6 +102,9 @@ class Backend(Protocol):
     def delete(self, name: str) -> None:
         """Remove; no fault if it is not there. Only the doctor (its own probes) and a collector may call this."""
 
+    def server_date(self) -> str | None:
+        """The server's clock as its Date header says; None where there is no server."""
+
     def local(self, name: str) -> Path | None:
         """The file itself where the storage is a local folder."""
 

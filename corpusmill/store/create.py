@@ -1,7 +1,8 @@
 """Create-if-absent under lost responses and racing writers.
 
-A conditional write that is repeated blindly reports "exists" for its own success (boto3 and obstore both do). So: one attempt;
-whatever is not a plain success is settled by reading back and comparing the bytes, never by believing the answer.
+A conditional write that is repeated blindly reports "exists" for its own success (boto3 and obstore both do). So:
+one attempt; whatever is not a plain success is settled by reading back and comparing the bytes, never by believing
+the answer.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     STORE.json                              format; created once
     objects/<2 hex>/<sha256>[.<n>]          immutable bytes; `.<n>` is for a collector that has condemned the plain name
     receipts/<stage>/<unit key>.<n>         what a unit produced; the highest n counts
-    datasets/<name>/<sha256>.json           a manifest, named by its own digest; a signature would be `<sha256>.json.sig`
+    datasets/<name>/<sha256>.json           a manifest, named by its own digest (signed: `<sha256>.json.sig`)
     history/<name>/<8 digits>               append-only; the highest number is "latest"
     runs/...                                times, hosts, divergences: nothing a digest depends on
     checkpoints/<run id>/<step>/...         COMMIT.json last
@@ -31,7 +31,7 @@ def check_name(name: str) -> str:
     """The name itself, if it is a legal one.
 
     Raises:
-        ValueError: empty, absolute, with `..`, with a character outside `[a-z0-9._/-]`, too long, or in the private `tmp/`.
+        ValueError: empty, absolute, with `..` or a character outside `[a-z0-9._/-]`, too long, or in `tmp/`.
     """
     parts = name.split("/")
     legal = all(_COMPONENT.fullmatch(part) and part not in (".", "..") for part in parts)
@@ -57,7 +57,7 @@ def is_dataset(name: str) -> bool:
 
 
 def object_name(digest: str) -> str:
-    """Where bytes of this sha256 are created. Garbage collection will have to offer `.<n>` here where a name is condemned."""
+    """Where bytes of this sha256 are created. The place for `.<n>`, once a collector can condemn a name."""
     return f"objects/{digest[:2]}/{digest}"
 
 

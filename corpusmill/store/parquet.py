@@ -1,7 +1,9 @@
-"""Tables as Parquet files whose bytes depend on the rows only, not on how they arrived in batches; and reads that check pages.
+"""Tables as Parquet files whose bytes depend on the rows only, not on how they came in batches; reads that check
+pages.
 
-Page checksums are always written and always verified: without, pyarrow let 54 of 60 flipped bits pass as data; with, none. Row
-groups are cut by Arrow bytes at the row where the bound is crossed, so one group of text fits memory whatever the documents.
+Page checksums are always written and verified: without them pyarrow let 54 of 60 flipped bits pass as data, with
+them none. Row groups are cut by Arrow bytes, at the row where the bound is crossed, so a group of text fits memory
+whatever the documents.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class TableWriter:
         """Append rows.
 
         Raises:
-            ValueError: a column is missing or unknown, does not fit its type, or has nulls where the schema forbids them.
+            ValueError: a column is missing or unknown, does not fit its type, or has nulls against the schema.
         """
         table = conform(data, self.schema)
         self._content.update(table)
@@ -265,5 +267,5 @@ def damaged(name: str, err: object) -> CheckFailed:
     return CheckFailed(
         f"{name} is damaged: what was read is not what was stored.",
         str(err),
-        "Nothing of it was used. Run `mill verify` to see what else is touched; remove the object and run again to repair.",
+        "Nothing of it was used. `mill verify` shows what else is touched; remove the object and run again to repair.",
     )

@@ -62,7 +62,7 @@ def check_references(store: Store, manifest: Mapping[str, object]) -> None:
         faults = [fault for fault in pool.map(lambda output: _fault(store, output), wanted.values()) if fault]
     if faults:
         raise CheckFailed(
-            f"{len(faults)} of the {len(wanted)} objects of this dataset are not as they must be; it was not published.",
+            f"{len(faults)} of the {len(wanted)} objects of this dataset are not as they must be; not published.",
             "; ".join(sorted(faults)[:5]),
             "Run the build again: units whose objects are missing run again.",
         )

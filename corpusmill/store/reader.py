@@ -24,7 +24,7 @@ _verified: set[Path] = set()
 
 
 class Reader:
-    """Reads of one store. Copies of remote objects go to CORPUSMILL_CACHE if that is set, else to the scratch folder."""
+    """Reads of one store. Copies of remote objects go to CORPUSMILL_CACHE, else to the scratch folder."""
 
     def __init__(self, backend: Backend, scratch: Scratch) -> None:
         self._backend, self._scratch = backend, scratch
@@ -73,13 +73,13 @@ class Reader:
             fd, temporary = tempfile.mkstemp(dir=to.parent)
             with os.fdopen(fd, "wb") as file:
                 self._backend.stream_to(name, file.write, lambda: (file.seek(0), file.truncate()))
-            os.replace(temporary, to)
+            Path(temporary).replace(to)
             temporary = ""
         except OSError as err:
             raise disk_fault(err, to.parent) from err
         finally:
             if temporary:
-                os.unlink(temporary)
+                Path(temporary).unlink()
 
 
 def _check_output(output: Output) -> None:

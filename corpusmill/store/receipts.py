@@ -90,7 +90,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a unit produced. `reasons` maps a reason to {"docs", "bytes"}; `facts` is any canonical JSON without time, host or path."""
+    """What a unit produced.
+
+    `reasons` maps a reason to {"docs", "bytes"}; `facts` is any canonical JSON without time, host or path.
+    """
 
     stage: str
     key: str

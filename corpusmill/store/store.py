@@ -1,7 +1,8 @@
 """The store: units with receipts, verified reads, published datasets, on a local folder or any S3.
 
-Write order: objects, then receipt, then manifest, then history entry; every name is create-if-absent and nothing visible is ever
-changed. So a kill leaves a prefix of the writes, and every prefix is a valid store: run again and only what is missing is done.
+Write order: objects, then receipt, then manifest, then history entry; every name is create-if-absent and nothing
+visible is ever changed. So a kill leaves a prefix of the writes, and every prefix is a valid store: run again and
+only what is missing is done.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from corpusmill.canonical import sha256
-from corpusmill.errors import NotFound, Refused, UsageError
+from corpusmill.errors import NotFound, Refused, Unavailable, UsageError
 from corpusmill.store import keys, published
 from corpusmill.store.backend import Absent, Backend, Source
 from corpusmill.store.create import create
@@ -75,8 +76,23 @@ def _create_store(backend: Backend) -> Store:
             f"It holds {others[0]!r} and more.",
             "Choose an empty folder.",
         )
+    if not isinstance(backend, FolderBackend):
+        _require_working(backend)
     create(backend, keys.STORE, Source.of(seal({"digest": "sha256"})))
     return Store(backend)
+
+
+def _require_working(backend: Backend) -> None:
+    """A short probe before a server is trusted with a store; in a folder the first write shows all."""
+    from corpusmill.store.doctor import probe_backend
+
+    for check in probe_backend(backend, writers=8, rounds=3, keys=20):
+        if not check.ok:
+            raise Unavailable(
+                f"{backend.uri} cannot hold a store: check {check.name!r} failed.",
+                check.says,
+                "Use another server or a newer version of it.",
+            )
 
 
 class Store:
@@ -99,7 +115,7 @@ class Store:
     def receipt(self, unit: Unit) -> Receipt | None:
         """The receipt of a finished unit, None if it has to run.
 
-        The stage's receipts are listed once per Store. A receipt whose objects are gone counts as none: its unit runs again.
+        A stage's receipts are listed once per Store. A receipt whose objects are gone counts as none: run again.
 
         Raises:
             CheckFailed: the receipt is damaged.
@@ -125,7 +141,7 @@ class Store:
     ) -> Receipt:
         """Store the outputs, then the receipt; return what the store says, which may be another worker's equal result.
 
-        If the store already has a receipt of this unit with another result, that one counts, and the difference is recorded
+        If the store already has a receipt of this unit with another result, that one counts, and the difference is kept
         under runs/divergences/. Scratch files of the drafts are removed.
 
         Raises:
