@@ -1,9 +1,9 @@
 """A small web crawl for the demo, made on the spot: a tree like Common Crawl's, with the truth about every record.
 
-Two crawls of three WARC files each. Real text (`tasks/demopages.py`) stands in several sites' templates; beside it is what
-a crawl brings: mirrors, near-duplicates, revisits, other languages, old charsets, spam, benchmark items, owners who
-object, redirects, missing pages, files under a wrong type, and an archive whose end is missing. Dates are fixed and record
-ids are hashes of the address, so the same installed packages give the same bytes.
+Two crawls of three WARC files each. Real text (`tasks/demopages.py`) stands in several sites' templates; beside it is
+what a crawl brings: mirrors, near-duplicates, revisits, other languages, old charsets, spam, benchmark items, owners
+who object, redirects, missing pages, files under a wrong type, and an archive whose end is missing. Dates are fixed and
+record ids are hashes of the address, so the same installed packages give the same bytes.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Page:
 def make(folder: Path) -> Path:
     """Make the crawl under `folder`, or keep the one that is there.
 
-    Writes collinfo.json, crawl-data/<crawl>/{warc,wet}.paths.gz and the files they list, the benchmark, and truth.jsonl:
-    one line a response or revisit, which says where it is, what it is, what it is a copy of.
+    Writes collinfo.json, crawl-data/<crawl>/{warc,wet}.paths.gz and the files they list, the benchmark, and
+    truth.jsonl: one line a response or revisit, which says where it is, what it is, what it is a copy of.
 
     Returns:
         `folder`.

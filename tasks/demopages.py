@@ -1,7 +1,8 @@
 """Text for the demo crawl that every machine has: Python's manual, docstrings, READMEs of installed packages.
 
-Nothing is imported or run to get it: sources are parsed, metadata is read, so neither paths nor settings of the machine can
-slip into a page. An article is a title and blocks of text; `tasks/democrawl.py` makes pages, mirrors and edits of it.
+Nothing is imported or run to get it: sources are parsed, metadata is read, so neither paths nor settings of the machine
+can slip into a page. An article is a title and blocks of text; `tasks/democrawl.py` makes pages, mirrors and edits of
+it.
 """
 
 from __future__ import annotations

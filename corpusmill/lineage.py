@@ -1,0 +1,89 @@
+"""Where a dataset comes from and what was trained on it: checkpoint, manifest, shards, units, files of the crawl.
+
+Read from the manifest, the lineage table it names, and the COMMIT.json of checkpoints; nothing else is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from corpusmill.store import Output, Store
+
+SHOWN = 12
+"""Files and checkpoints that the text lists; --json has all."""
+
+
+def chain(store: Store, name: str, digest: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole chain of one dataset, from what was trained on it back to the files it was read from.
+
+    Returns:
+        {"manifest", "name", "parents", "checkpoints": [{"run", "step", "commit"}], "shards": [{"partition", "digest",
+        "sequences"}], "units": [{"stage", "locator", "unit", "outputs": [{"kind", "digest", "rows", "size"}]}],
+        "inputs": [{"source", "snapshot", "locator", "bytes", "sha256"}]}
+    """
+    return {
+        "manifest": digest,
+        "name": name,
+        "parents": list(manifest["parents"]),
+        "checkpoints": list(checkpoints(store, digest)),
+        "shards": [
+            {"partition": partition, "digest": shard["tokens"]["digest"], "sequences": shard["sequences"]}
+            for partition, content in sorted(manifest["partitions"].items())
+            for shard in content["shards"]
+        ],
+        "units": _units(store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()),
+        "inputs": list(manifest["inputs"]),
+    }
+
+
+def checkpoints(store: Store, digest: str) -> Iterator[dict[str, Any]]:
+    """Committed checkpoints of runs on this dataset: {"run", "step", "commit": what COMMIT.json says}."""
+    for path in store.list("checkpoints/"):
+        parts = path.split("/")
+        if len(parts) == 4 and parts[3] == "COMMIT.json":
+            commit = json.loads(store.get(path))
+            if commit.get("manifest") == digest:
+                yield {"run": parts[1], "step": int(parts[2]), "commit": commit}
+
+
+def _units(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    units: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["stage"], row["locator"], row["unit"])
+        unit = units.setdefault(key, {"stage": key[0], "locator": key[1], "unit": key[2], "outputs": []})
+        unit["outputs"].append({name: row[name] for name in ("kind", "digest", "rows", "size")})
+    return list(units.values())
+
+
+def written_out(chain: Mapping[str, Any]) -> str:
+    """The chain as text, the newest on top."""
+    lines = []
+    for checkpoint in chain["checkpoints"][-SHOWN:]:
+        lines.append(f"checkpoint {checkpoint['run']} step {checkpoint['step']}")
+    lines += [f"manifest   {chain['name']}@{chain['manifest']}"]
+    lines += [f"parent     {parent}" for parent in chain["parents"]]
+    partitions: dict[str, list[int]] = {}
+    for shard in chain["shards"]:
+        partitions.setdefault(shard["partition"], []).append(shard["sequences"])
+    for partition, sequences in partitions.items():
+        lines.append(f"partition  {partition}: {len(sequences):,} shards, {sum(sequences):,} sequences")
+    for stage, units in _by_stage(chain["units"]).items():
+        objects = sum(len(unit["outputs"]) for unit in units)
+        lines.append(f"stage      {stage}: {len(units):,} units, {objects:,} objects")
+    documents = {unit["locator"]: unit for unit in chain["units"] if unit["stage"] == "extract"}
+    for source in chain["inputs"][:SHOWN]:
+        made = documents.get(f"{source['source']}/{source['locator']}", {"outputs": []})["outputs"]
+        found = "".join(f", {o['rows']:,} {o['kind']} {o['digest'][:12]}" for o in made if o["kind"] != "rejects")
+        lines.append(f"file       {source['locator']} sha256 {(source['sha256'] or '')[:12]}{found}")
+    if len(chain["inputs"]) > SHOWN:
+        lines.append(f"           and {len(chain['inputs']) - SHOWN:,} more files (--json lists all)")
+    return "\n".join(lines)
+
+
+def _by_stage(units: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    stages: dict[str, list[Mapping[str, Any]]] = {}
+    for unit in units:
+        stages.setdefault(unit["stage"], []).append(unit)
+    return stages

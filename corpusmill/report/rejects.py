@@ -1,0 +1,68 @@
+"""The sample of rejected documents that every dataset carries, for programs and for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from corpusmill.errors import NotFound, UsageError
+from corpusmill.store import Output, Store
+
+WIDTH = 110
+
+
+def sample(store: Store, manifest: Mapping[str, Any], reason: str | None, number: int) -> list[dict[str, Any]]:
+    """Rejected documents, the first `number` of each reason in the order of the seeded sample.
+
+    Args:
+        reason: this one only; None takes all.
+
+    Returns:
+        rows of schema.REJECTS with ids as hex.
+
+    Raises:
+        NotFound: nothing ended for this reason. UsageError: `number` is not positive.
+    """
+    if number < 1:
+        raise UsageError(f"-n {number}", "expected a positive number")
+    rows = store.table(Output.from_json(manifest["tables"]["rejects"])).to_pylist()
+    known = sorted({row["reason"] for row in rows})
+    if reason is not None and reason not in known:
+        raise NotFound(f"no document ended for {reason!r}", f"reasons of this dataset: {', '.join(known) or 'none'}")
+    taken: dict[tuple[str, str], int] = {}
+    found = []
+    for row in rows:
+        key = (row["stage"], row["reason"])
+        taken[key] = taken.get(key, 0) + 1
+        if reason in (None, row["reason"]) and taken[key] <= number:
+            hexed = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
+            del hexed["order"]  # the seeded hash that chose it says nothing to a reader
+            found.append(hexed)
+    return found
+
+
+def written_out(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The sample as text: one paragraph a document, control characters as spaces."""
+    return "\n\n".join(_one(row) for row in rows) or "Nothing was rejected."
+
+
+def _one(row: Mapping[str, Any]) -> str:
+    lines = [f"{row['stage']} / {row['reason']}   {_plain(row['url'] or '(no address)')}"]
+    facts = [f"{row['locator']} at byte {row['offset']:,}"]
+    if row["value"] is not None:
+        facts.append(f"value {row['value']:.4g}" + (f", bound {row['bound']:.4g}" if row["bound"] is not None else ""))
+    for name in ("language", "benchmark", "keeper"):
+        if row[name]:
+            facts.append(f"{name} {row[name]}")
+    if row["similarity"] is not None:
+        facts.append(f"similarity {row['similarity']:.3f}")
+    lines.append("  " + "; ".join(facts))
+    text, bar = _plain(row["text"] or ""), "  | "
+    lines += textwrap.wrap(text, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Crawled text must not drive the terminal: what is not printable becomes a space."""
+    return "".join(c if c.isprintable() else " " for c in text)

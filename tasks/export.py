@@ -1,0 +1,122 @@
+"""Export: a dataset as files that other tools read. With `all`, the fate of every record that was ever read.
+
+Documents come from the stored text, in the order of files and records; where a document ended is read from its
+decisions, and for the last step from the documents that the shards really hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from corpusmill.errors import Refused, UsageError
+from corpusmill.store import Output, Store
+
+FORMATS = ("jsonl",)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """The file that was written."""
+
+    file: Path
+    lines: int
+    size: int
+    sha256: str
+
+
+def export(store: Store, digest: str, fmt: str, everything: bool, out: Path) -> Exported:
+    """Write a dataset as JSON lines.
+
+    A line has url, file, offset, doc_id, stage, reason, lang, charset, text; stage and reason are null where the
+    document was kept, doc_id and text where no document came of the record.
+
+    Args:
+        digest: of the manifest. everything: a line for every record ever read, in `records.jsonl`; else the kept
+        documents, in `documents.jsonl`. out: folder, made if it is not there.
+
+    Raises:
+        Refused: the file exists. UsageError: an unknown format.
+    """
+    if fmt not in FORMATS:
+        raise UsageError(f"--format {fmt}", f"known: {', '.join(FORMATS)}")
+    file = out / ("records.jsonl" if everything else "documents.jsonl")
+    if file.exists():
+        raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder or remove the file.")
+    out.mkdir(parents=True, exist_ok=True)
+    sha, lines, size = hashlib.sha256(), 0, 0
+    handle, partial = tempfile.mkstemp(prefix=".export-", dir=out)
+    try:
+        with os.fdopen(handle, "wb") as to:
+            for row in rows(store, store.manifest(digest)):
+                if everything or (row["doc_id"] is not None and row["stage"] is None):
+                    line = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+                    to.write(line)
+                    sha.update(line)
+                    lines, size = lines + 1, size + len(line)
+            os.fchmod(to.fileno(), 0o644)
+        os.link(partial, file)  # unlike a rename, this never replaces a file that came meanwhile
+    except FileExistsError as err:
+        raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder.") from err
+    finally:
+        Path(partial).unlink()
+    return Exported(file, lines, size, sha.hexdigest())
+
+
+def rows(store: Store, manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for every record ever read, in the order of files and records."""
+    packed = _packed(store, manifest)
+    for locator, objects in _by_file(store, manifest):
+        fates = _fates(store, objects, packed)
+        for record in store.table(objects["records"]).to_pylist():
+            fate = fates.get(record["doc_id"], {})
+            yield {
+                "url": record["url"],
+                "file": locator,
+                "offset": record["offset"],
+                "doc_id": record["doc_id"].hex() if record["doc_id"] else None,
+                "stage": fate.get("stage", record["stage"]),
+                "reason": fate.get("reason", record["reason"]),
+                "lang": fate.get("lang"),
+                "charset": record["charset"],
+                "text": fate.get("text"),
+            }
+
+
+def _by_file(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Output]]]:
+    """(locator, kind -> object) of every source file; of the decisions, those of the last stage."""
+    places: dict[str, dict[str, Output]] = {}
+    for row in store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist():
+        output = Output(*(row[key] for key in ("name", "digest", "content", "size", "rows")))
+        places.setdefault(row["locator"], {})[row["kind"]] = output  # later stages come later in the table
+    for source in manifest["inputs"]:
+        yield source["locator"], places[f"{source['source']}/{source['locator']}"]
+
+
+def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes]) -> dict[bytes, dict[str, Any]]:
+    """doc_id -> stage, reason (both null where kept), language and text, of one file's documents."""
+    documents = store.table(objects["documents"], columns=["doc_id", "text"])
+    language = store.table(objects["language"], columns=["language"]).column("language").to_pylist()
+    decisions = store.table(objects["decisions"], columns=["stage", "reason"]).to_pylist()
+    fates = {}
+    for i, (doc_id, text) in enumerate(zip(*(column.to_pylist() for column in documents.columns), strict=True)):
+        fate = {**decisions[i], "lang": language[i], "text": text}
+        if fate["stage"] is None and doc_id not in packed:
+            fate |= {"stage": "pack", "reason": "empty_document"}
+        fates[doc_id] = fate
+    return fates
+
+
+def _packed(store: Store, manifest: Mapping[str, Any]) -> set[bytes]:
+    found: set[bytes] = set()
+    for part in manifest["partitions"].values():
+        for shard in part["shards"]:
+            column = store.table(Output.from_json(shard["docs"]), columns=["doc_id"]).column("doc_id")
+            found.update(column.to_pylist())
+    return found
