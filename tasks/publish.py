@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from corpusmill import schema
+from corpusmill import funnel, schema
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.card import card
 from corpusmill.config import Recipe
@@ -149,21 +149,13 @@ def stage_of(reason: str) -> str:
     return schema.REASONS[reason].stage if reason in schema.REASONS else "filter"
 
 
-def _check_funnel(funnel: Sequence[dict]) -> None:
-    for row, following in zip(funnel, [*funnel[1:], None], strict=True):
-        ended = sum(counts["docs"] for counts in row["reasons"].values())
-        if row["docs_in"] != row["docs_out"] + ended:
-            raise CheckFailed(
-                f"stage {row['stage']}: {row['docs_in']} documents in, {row['docs_out']} out, {ended} with a reason",
-                "the three must add up; nothing was published",
-                "This is our fault: please report it with the recipe.",
-            )
-        if following and row["docs_out"] != following["docs_in"]:
-            raise CheckFailed(
-                f"{row['docs_out']} documents leave {row['stage']}, {following['docs_in']} enter {following['stage']}",
-                "the two must be equal; nothing was published",
-                "This is our fault: please report it with the recipe.",
-            )
+def _check_funnel(rows: Sequence[dict]) -> None:
+    if faults := funnel.faults(rows):
+        raise CheckFailed(
+            faults[0],
+            "what enters a stage must leave it or have a reason; nothing was published",
+            "This is our fault: please report it with the recipe.",
+        )
 
 
 def _lineage(parts: Parts) -> pa.Table:
