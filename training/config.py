@@ -1,7 +1,7 @@
 """What is trained and how: typed and frozen, read from `recipes/train-*.toml`; all faults are reported at once.
 
-As in recipes, a field is `what` (it decides the numbers, and is hashed into the run id) or `where` (ranks, sharding, how
-often to save): the same run may go on with other ranks or another mode.
+As in recipes, a field is `what` (it decides the numbers, and is hashed into the run id) or `where` (ranks, sharding,
+how often to save): the same run may go on with other ranks or another mode.
 """
 
 from __future__ import annotations

@@ -1,0 +1,139 @@
+"""A small dataset of packed sequences, published in a store: learnable text, written as the packer writes it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpusmill.canonical import content_digest, digest_of
+from corpusmill.schema import PACK_DOCS, PACK_ROWS, tokens_schema
+from corpusmill.store import Draft, Store, Unit, open_store
+
+VOCAB = 97
+SEQ_LEN = 48
+ROWS_PER_GROUP = 7  # small, so that every shard has several row groups
+
+
+def documents(count: int, seed: int) -> list[np.ndarray]:
+    """Token documents of 2 to 60 tokens, each an arithmetic walk modulo the vocabulary, ended by token 0."""
+    rng = np.random.default_rng(seed)
+    walks = []
+    for _ in range(count):
+        length, start, pace = rng.integers(1, 60), rng.integers(1, VOCAB), rng.integers(1, 4)
+        walks.append(np.append((start + pace * np.arange(length)) % (VOCAB - 1) + 1, 0))
+    return walks
+
+
+def write_tokens(path: Path, rows: np.ndarray, seq_len: int) -> list[dict[str, int]]:
+    """Write uint16[n, seq_len + 1] in the memory-mappable form; return the payload of each row group."""
+    schema = tokens_schema(2, seq_len)
+    table = pa.table([pa.array([row.tobytes() for row in rows.astype("<u2")], schema[0].type)], schema=schema)
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="none",
+        use_dictionary=False,
+        column_encoding={"tokens": "PLAIN"},
+        write_statistics=False,
+        write_page_checksum=True,
+        data_page_size=2**31 - 1,
+        max_rows_per_page=2**31 - 1,
+    ) as writer:
+        for start in range(0, len(rows), ROWS_PER_GROUP):
+            writer.write_table(table.slice(start, ROWS_PER_GROUP), row_group_size=ROWS_PER_GROUP)
+    meta = pq.read_metadata(path)
+    payload = []
+    for g in range(meta.num_row_groups):
+        column = meta.row_group(g).column(0)
+        size = meta.row_group(g).num_rows * 2 * (seq_len + 1)
+        offset = column.data_page_offset + column.total_compressed_size - size
+        data = path.read_bytes()[offset : offset + size]
+        payload.append({"offset": offset, "rows": meta.row_group(g).num_rows, "crc32": zlib.crc32(data)})
+    return payload
+
+
+def pack(docs: Sequence[np.ndarray], seq_len: int) -> tuple[np.ndarray, list[list[int]], list[list[int]]]:
+    """Rows, lengths and references: documents one after another, split where they do not fit, some rows padded."""
+    rows, lengths, refs = [], [], []
+    row: list[int] = []
+    held: list[tuple[int, int]] = []
+
+    def close() -> None:
+        rows.append(np.array(row + [0] * (seq_len + 1 - len(row))))
+        lengths.append([n for n, _ in held])
+        refs.append([d for _, d in held])
+        row.clear()
+        held.clear()
+
+    for d, doc in enumerate(docs):
+        left = doc.tolist()
+        while left:
+            if len(row) >= seq_len - 1:  # leaves up to two tokens of padding
+                close()
+            take = left[: seq_len + 1 - len(row)]
+            row += take
+            held.append((len(take), d))
+            left = left[len(take) :]
+    close()
+    return np.stack(rows), lengths, refs
+
+
+def _partition(store: Store, folder: Path, docs: Sequence[np.ndarray], seq_len: int, shards: int) -> dict[str, object]:
+    entries, totals = [], dict.fromkeys(("documents", "tokens", "text_bytes", "sequences", "padding"), 0)
+    for s in range(shards):
+        part = docs[s::shards]
+        rows, lengths, refs = pack(part, seq_len)
+        path = folder / f"tokens-{s}"
+        payload = write_tokens(path, rows, seq_len)
+        sizes = [len(doc) for doc in part]
+        docs_table = pa.table(
+            [[bytes(16)] * len(part), sizes, [4 * n for n in sizes], [None] * len(part)], schema=PACK_DOCS
+        )
+        rows_table = pa.table([lengths, refs], schema=PACK_ROWS)
+        drafts: dict[str, Draft] = {
+            "tokens": store.draft_file(path, content=digest_of(rows.tolist()), rows=len(rows)),
+            "rows": store.draft_table(rows_table),
+            "docs": store.draft_table(docs_table),
+        }
+        unit = Unit("pack", 1, {}, (content_digest(rows_table), digest_of(rows.tolist())))
+        receipt = store.commit(unit, drafts)
+        entry = {name: output.to_json() for name, output in receipt.outputs.items()}
+        entries.append(entry | {"sequences": len(rows), "payload": payload})
+        totals["documents"] += len(part)
+        totals["tokens"] += sum(sizes)
+        totals["text_bytes"] += 4 * sum(sizes)
+        totals["sequences"] += len(rows)
+        totals["padding"] += sum(seq_len + 1 - sum(row) for row in lengths)
+    return {"seq_len": seq_len, "token_bytes": 2, "shards": entries, **totals}
+
+
+def publish_dataset(
+    store_uri: Path, folder: Path, name: str = "toy", seed: int = 0, count: int = 400, seq_len: int = SEQ_LEN
+) -> str:
+    """Write, store and publish a dataset with partitions `crawl` (two shards), `books` and `heldout`; its digest."""
+    store = open_store(store_uri, create=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = store.commit(Unit("tokenizer", 1, {}, (str(seed),)), {"tokenizer": store.draft_bytes(b"{}")})
+    manifest = {
+        "format": 1,
+        "name": name,
+        "seed": seed,
+        "tokenizer": {
+            "output": tokenizer.outputs["tokenizer"].to_json(),
+            "vocab_size": VOCAB,
+            "eos": "<|endoftext|>",
+            "eos_id": 0,
+        },
+        "partitions": {
+            "crawl": _partition(store, folder, documents(count, seed), seq_len, shards=2),
+            "books": _partition(store, folder, documents(count // 4, seed + 1), seq_len, shards=1),
+            "heldout": _partition(store, folder, documents(count // 10, seed + 2), seq_len, shards=1),
+        },
+        "parents": [],
+    }
+    return store.publish(name, manifest, why="a test")

@@ -1,0 +1,113 @@
+"""Checkpoints: written by torch's DCP into scratch, uploaded, committed last; read only after every digest was checked.
+
+Parameters go by their plain names, so that DDP, FSDP2 and any number of ranks load each other's files. DCP's
+`.metadata` is a pickle: it is opened only when the sha256 of its bytes is the one in COMMIT.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
+from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
+from torch.optim import Optimizer
+
+from corpusmill.errors import CheckFailed, NotFound
+from corpusmill.store import Store
+from training import commits
+from training.commits import Commit
+from training.parallel import Ranks
+
+
+def save(
+    store: Store,
+    run_id: str,
+    facts: Mapping[str, Any],
+    model: nn.Module,
+    optimizer: Optimizer,
+    ranks: Ranks,
+    scratch: Path,
+) -> str:
+    """Store a checkpoint of all ranks; its name.
+
+    Every rank uploads what it wrote; rank 0 commits when all are done.
+
+    Args:
+        facts: what COMMIT.json says besides the files; `step` names the checkpoint.
+        scratch: a local folder that all ranks of this machine share.
+    """
+    name = commits.folder_of(run_id, facts["step"])
+    folder = scratch / f"save-{facts['step']:08d}"
+    optimizer.zero_grad()  # DCP would otherwise save an empty optimizer state in silence (pytorch#140898)
+    weights, moments = get_state_dict(model, optimizer)
+    dcp_save({"model": weights, "optim": moments}, checkpoint_id=folder)
+    mine = [".metadata"] if ranks.rank == 0 else []
+    mine += sorted(path.name for path in folder.glob(f"__{ranks.rank}_*"))
+    files = _everyones([_upload(store, name, folder / file) for file in mine])
+    if ranks.rank == 0:
+        listed = sorted((file for part in files for file in part), key=lambda file: str(file["file"]))
+        commits.write(store, name, {**facts, "files": listed})
+    dist.barrier()
+    if ranks.local_rank == 0:
+        shutil.rmtree(folder, ignore_errors=True)
+    return name
+
+
+def _everyones(mine: list[dict[str, object]]) -> list[list[dict[str, object]]]:
+    parts: list[list[dict[str, object]]] = [[] for _ in range(dist.get_world_size())]
+    dist.all_gather_object(parts, mine)
+    return parts
+
+
+def _upload(store: Store, name: str, path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    stored = f"{name}/{digest}"
+    if not store.create_file(stored, path):
+        raise CheckFailed(f"{stored} is damaged: the store holds other bytes under the name of this digest.")
+    return {"file": path.name, "name": stored, "sha256": digest, "size": path.stat().st_size}
+
+
+def _fetch(store: Store, commit: Commit, folder: Path) -> str:
+    """Copy all files of a checkpoint into a folder; what is wrong with one of them, or nothing."""
+    for file in commit.facts["files"]:
+        path = folder / file["file"]
+        try:
+            store.get_file(file["name"], path)
+        except NotFound:
+            return f"{file['name']} of checkpoint {commit.name} is gone"
+        with path.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        if digest != file["sha256"]:
+            return f"{file['name']} is damaged: expected sha256 {file['sha256']}, read {digest}"
+    return ""
+
+
+def load(store: Store, commit: Commit, model: nn.Module, optimizer: Optimizer, ranks: Ranks, scratch: Path) -> None:
+    """Fetch a checkpoint, check every file against COMMIT.json, then load weights and optimizer state.
+
+    Raises:
+        CheckFailed: a file is gone, or not the one committed.
+    """
+    folder = scratch / f"load-{commit.step:08d}"
+    fault = ""
+    if ranks.local_rank == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        fault = _fetch(store, commit, folder)
+    faults: list[str] = [""] * ranks.world_size
+    dist.all_gather_object(faults, fault)  # all ranks stop, or none
+    if fault := next(filter(None, faults), ""):
+        raise CheckFailed(fault, do="Resume from an earlier checkpoint: --resume RUN/STEP.")
+    weights, moments = get_state_dict(model, optimizer)
+    dcp_load({"model": weights, "optim": moments}, checkpoint_id=folder)
+    set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+    dist.barrier()
+    if ranks.local_rank == 0:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,108 @@
+"""Committed checkpoints as the store shows them: which there are, whose they are, whether a run may go on from one.
+
+    checkpoints/<run id>/<step, 8 digits>/<sha256>      the files, create-only, named by content
+    checkpoints/<run id>/<step, 8 digits>/COMMIT.json   last; without it the checkpoint does not exist
+
+Needs no torch: the launcher refuses before anything is started.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from corpusmill.errors import CheckFailed, NotFound, Refused, UsageError
+from corpusmill.store import Store
+from corpusmill.store.receipts import seal, unseal
+
+_REF = re.compile(r"(?:checkpoints/)?([0-9a-f]{16})(?:/([0-9]{1,8}))?")
+
+IDENTITIES = {
+    "manifest_sha256": ("manifest", "Resume with that dataset (NAME@DIGEST)"),
+    "plan_sha256": ("mixture", "Resume with the mixture of that run"),
+    "model_sha256": ("model", "Resume with the model of that run"),
+}
+"""What a checkpoint and the run that goes on from it must share: its word in messages, and the way out."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One committed checkpoint: its folder in the store and its COMMIT.json."""
+
+    name: str
+    facts: Mapping[str, Any]
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return int(self.facts["step"])
+
+
+def folder_of(run_id: str, step: int) -> str:
+    """Name of a checkpoint in the store."""
+    return f"checkpoints/{run_id}/{step:08d}"
+
+
+def latest(store: Store, run_id: str) -> Commit | None:
+    """The committed checkpoint of a run with the most steps; None before the first."""
+    names = [name for name in store.list(f"checkpoints/{run_id}/") if name.endswith("/COMMIT.json")]
+    return _read(store, max(names).removesuffix("/COMMIT.json")) if names else None
+
+
+def find(store: Store, ref: str) -> Commit:
+    """The checkpoint that `--resume` names: `<run id>` (its latest) or `<run id>/<step>`.
+
+    Raises:
+        UsageError: not of that form. NotFound: not committed.
+    """
+    match = _REF.fullmatch(ref)
+    if not match:
+        raise UsageError(f"--resume {ref!r}", "expected RUN or RUN/STEP, a run id being 16 hex digits")
+    found = latest(store, match[1]) if match[2] is None else None
+    if match[2] is not None and store.exists(f"{folder_of(match[1], int(match[2]))}/COMMIT.json"):
+        found = _read(store, folder_of(match[1], int(match[2])))
+    if found is None:
+        raise NotFound(f"no committed checkpoint {ref} in {store.uri}", "a checkpoint exists once its COMMIT.json does")
+    return found
+
+
+def check(commit: Commit, identities: Mapping[str, str]) -> None:
+    """Refuse a checkpoint of another dataset, mixture or model.
+
+    Args:
+        identities: a digest for each key of IDENTITIES.
+
+    Raises:
+        Refused: naming both digests.
+    """
+    for key, (noun, remedy) in IDENTITIES.items():
+        theirs, ours = str(commit.facts[key]), identities[key]
+        if theirs != ours:
+            raise Refused(
+                f"checkpoint {commit.name} was trained on {noun} {theirs[:8]}, but this run's is {ours[:8]}.",
+                f"{theirs} is not {ours}",
+                f"{remedy}, or start a new run without --resume.",
+            )
+
+
+def write(store: Store, name: str, facts: Mapping[str, Any]) -> None:
+    """Make a checkpoint exist, all files of it being stored.
+
+    Raises:
+        CheckFailed: another attempt at this run committed this step after other batches.
+    """
+    if store.create(f"{name}/COMMIT.json", seal(facts)):
+        return
+    kept = _read(store, name)  # two attempts at one run: the first one counts
+    if kept.facts["batch_chain"] != facts["batch_chain"]:
+        raise CheckFailed(
+            f"checkpoint {name} exists already, made from other batches",
+            f"its chain of batches is {kept.facts['batch_chain'][:16]}, ours {facts['batch_chain'][:16]}",
+            "Two versions of the code disagree about the order; train with one of them.",
+        )
+
+
+def _read(store: Store, name: str) -> Commit:
+    return Commit(name, unseal(store.get(f"{name}/COMMIT.json"), f"{name}/COMMIT.json"))
