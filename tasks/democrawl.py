@@ -186,10 +186,7 @@ def _oddities(some: Sequence[Article], tag: str) -> Iterator[Page]:
     yield Page(f"https://{site}/objecting", "noindex", body, headers=objecting, language="en")
     zipped = (("Content-Type", "text/html; charset=utf-8"), ("Content-Encoding", "gzip"))
     body = gzip.compress(as_html(some[9], site, 1).encode(), mtime=0)
-    text = some[9].text()
-    yield Page(
-        f"https://{site}/zipped", "content-encoding", body, headers=zipped, text=text, language="en", charset="utf-8"
-    )
+    yield Page(f"https://{site}/zipped", "zipped", body, headers=zipped, text=some[9].text(), language="en")
     chunked = (("Content-Type", "text/html"), ("Transfer-Encoding", "chunked"))
     body = _chunked(as_html(some[10], site, 2).encode())
     yield Page(f"https://{site}/chunked", "chunked", body, headers=chunked, text=some[10].text(), language="en")
@@ -257,7 +254,7 @@ def _record(writer: WARCWriter, page: Page, date: str, crawl: str) -> object:
         first = _date(CRAWLS[0], 0)
         return writer.create_revisit_record(page.url, digest, page.revisit_of, first, headers, {**ids})
     return writer.create_warc_record(
-        page.url, "response", io.BytesIO(page.body), http_headers=headers, warc_headers_dict={**ids}
+        page.url, "response", io.BytesIO(page.body), len(page.body), http_headers=headers, warc_headers_dict={**ids}
     )
 
 
@@ -265,7 +262,9 @@ def _request(writer: WARCWriter, page: Page, date: str, crawl: str) -> object:
     site = page.url.split("/")[2]
     headers = StatusAndHeaders("GET / HTTP/1.1", [("Host", site)], is_http_request=True)
     ids = _ids(crawl, "request", page.url, date)
-    return writer.create_warc_record(page.url, "request", io.BytesIO(), http_headers=headers, warc_headers_dict={**ids})
+    return writer.create_warc_record(
+        page.url, "request", io.BytesIO(), 0, http_headers=headers, warc_headers_dict={**ids}
+    )
 
 
 def _warcinfo(writer: WARCWriter, crawl: str, number: int) -> object:
@@ -275,8 +274,8 @@ def _warcinfo(writer: WARCWriter, crawl: str, number: int) -> object:
 
 
 def _plain(writer: WARCWriter, kind: str, url: str, mime: str, text: str, headers: dict[str, str]) -> object:
-    payload = io.BytesIO(text.encode())
-    return writer.create_warc_record(url, kind, payload, warc_content_type=mime, warc_headers_dict={**headers})
+    data = text.encode()
+    return writer.create_warc_record(url, kind, io.BytesIO(data), len(data), mime, {**headers})
 
 
 def _ids(crawl: str, kind: str, url: str, date: str) -> dict[str, str]:
