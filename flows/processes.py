@@ -109,8 +109,12 @@ def descendants(pids: Sequence[int]) -> set[Proc]:
 
 def stop(procs: Sequence[Proc], grace_s: float) -> None:
     """SIGTERM to the processes, time to end with all their descendants, then SIGKILL for whatever is left."""
-    family = {proc for proc in procs if alive(proc)}
-    for proc in sorted(family, key=lambda p: p.pid):
+    asked = [proc for proc in procs if alive(proc)]
+    family = {
+        *asked,
+        *descendants([proc.pid for proc in asked]),
+    }  # before the signal: orphans cannot be found by descent
+    for proc in asked:
         end(proc, signal.SIGTERM)
     deadline = time.monotonic() + grace_s
     while time.monotonic() < deadline:
