@@ -1,4 +1,4 @@
-"""The demo crawl: the same bytes every time, every planted thing where the truth says, nothing of this machine in it."""
+"""The demo crawl: the same bytes every time, every planted thing where the truth says, nothing of this machine."""
 
 from __future__ import annotations
 
@@ -94,12 +94,10 @@ def test_nothing_of_this_machine_stands_in_a_page(records):
 
 
 def test_one_archive_ends_inside_its_last_record(crawl):
-    path = (
-        crawl / gzip.decompress((crawl / "crawl-data" / CRAWLS[-1] / "warc.paths.gz").read_bytes()).decode().split()[-1]
-    )
-    with pytest.raises(EOFError), gzip.open(path) as file:
-        while file.read(1 << 20):
-            pass
+    listed = gzip.decompress((crawl / "crawl-data" / CRAWLS[-1] / "warc.paths.gz").read_bytes()).decode().split()
+    whole = (crawl / listed[-1]).read_bytes()
+    with pytest.raises(EOFError):
+        gzip.decompress(whole)
 
 
 def test_a_crawl_that_is_there_is_kept_and_other_folders_are_left_alone(crawl, tmp_path):
