@@ -10,6 +10,8 @@ from __future__ import annotations
 from corpusmill.errors import Unavailable
 from corpusmill.store.backend import Absent, Backend, Backoff, Exists, Source, Transient, hash_stream
 
+LOOK_FIRST_BYTES = 8 << 20  # from here on one request more is cheaper than an upload in vain
+
 
 def create(backend: Backend, name: str, source: Source) -> bool:
     """Create `name` if nothing has it.
@@ -20,6 +22,8 @@ def create(backend: Backend, name: str, source: Source) -> bool:
     Raises:
         Unavailable: the outcome stayed unknown for `backend.patience_s` seconds.
     """
+    if source.size >= LOOK_FIRST_BYTES and holds(backend, name, source):
+        return True
     backoff = Backoff(backend.patience_s)
     while True:
         cause: Exception

@@ -1,4 +1,4 @@
-"""What a storage must be able to do, tried out on it (`mill doctor store`, and before the first store is made in a bucket).
+"""What a storage must be able to do, tried out on it: by `mill doctor store`, and before a store is made in a bucket.
 
 Many servers that speak S3 accept conditional writes and ignore them, or race: a race among writers shows it.
 """
@@ -94,7 +94,7 @@ def _race(backend: Backend, place: str, writers: int, rounds: int) -> str:
         for turn in range(rounds):
             name = f"{place}/race-{turn}"
             bodies = [f"writer {writer}".encode() for writer in range(writers)]
-            won = list(pool.map(lambda body, name=name: _wins(backend, name, body), bodies))  # type: ignore[misc]
+            won = list(pool.map(lambda body, name=name: _wins(backend, name, body), bodies))
             if sum(won) > 1:  # none is possible after a lost response; create.py reads back for that reason
                 raise _Fails(f"Of {writers} writers creating one name, {sum(won)} were told that they won.")
             if backend.read(name) not in [body for body, win in zip(bodies, won, strict=True) if win or not any(won)]:

@@ -86,7 +86,7 @@ def _require_working(backend: Backend) -> None:
     """A short probe before a server is trusted with a store; in a folder the first write shows all."""
     from corpusmill.store.doctor import probe_backend
 
-    for check in probe_backend(backend, writers=8, rounds=3, keys=20):
+    for check in probe_backend(backend, writers=4, rounds=2, keys=10):
         if not check.ok:
             raise Unavailable(
                 f"{backend.uri} cannot hold a store: check {check.name!r} failed.",
