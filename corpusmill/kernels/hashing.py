@@ -1,7 +1,8 @@
 """A 64-bit mixer for kernels: a bijection that spreads every input bit over all output bits.
 
 The finaliser of MurmurHash3 (Appleby, public domain); integer arithmetic only, so the same on every machine. It never
-changes: stored keys depend on it, and Numba's on-disk cache of a kernel looks at the time stamp of the kernel's file only.
+changes: stored keys depend on it, and Numba's on-disk cache of a kernel looks at the time stamp of the kernel's
+file only.
 """
 
 from __future__ import annotations
