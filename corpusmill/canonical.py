@@ -103,8 +103,8 @@ def digest_of(value: object) -> str:
 class ContentHasher:
     """Digest of rows, fed batch by batch; batch boundaries, dictionaries and offsets do not matter.
 
-    Per column and per nested level it hashes the type, validity (one byte a slot), lengths (int64) and the values of valid
-    slots; then sha256 over canonical JSON of them.
+    Per column and per nested level it hashes the type, validity (one byte a slot), lengths (int64) and the values of
+    valid slots; then sha256 over canonical JSON of them.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -133,6 +133,8 @@ class _ColumnHasher:
         self.validity, self.lengths, self.values = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
         self.child = _ColumnHasher(self.kind.value_type) if _is_list(self.kind) else None
         self.fields = [_ColumnHasher(f.type) for f in self.kind] if pa.types.is_struct(self.kind) else []
+        if not (self.child or self.fields or _is_text(self.kind) or _is_fixed_width(self.kind)):
+            raise ValueError(f"columns of type {kind} have no content digest")
 
     def update(self, array: pa.Array) -> None:
         if len(array) == 0:
@@ -156,13 +158,13 @@ class _ColumnHasher:
             offsets = memoryview(array.buffers()[1]).cast("B").cast("q")[array.offset : array.offset + len(array) + 1]
             if offsets[-1] > offsets[0]:
                 self.values.update(memoryview(array.buffers()[2])[offsets[0] : offsets[-1]])
-        elif pa.types.is_fixed_size_binary(self.kind):
-            width = self.kind.byte_width
-            self.values.update(memoryview(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width])
         elif pa.types.is_boolean(self.kind):
             self.values.update(pc.cast(array, pa.uint8()).to_numpy(zero_copy_only=False).tobytes())
         else:
-            self.values.update(array.to_numpy(zero_copy_only=False).tobytes())
+            width = self.kind.bit_width // 8
+            self.values.update(
+                memoryview(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
+            )
 
     def summary(self) -> dict[str, object]:
         out: dict[str, object] = {
@@ -185,6 +187,11 @@ def _is_list(kind: pa.DataType) -> bool:
 def _is_text(kind: pa.DataType) -> bool:
     t = pa.types
     return t.is_string(kind) or t.is_large_string(kind) or t.is_binary(kind) or t.is_large_binary(kind)
+
+
+def _is_fixed_width(kind: pa.DataType) -> bool:
+    t = pa.types
+    return t.is_null(kind) or t.is_primitive(kind) or t.is_fixed_size_binary(kind) or t.is_decimal(kind)
 
 
 def content_digest(table: pa.Table) -> str:

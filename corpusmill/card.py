@@ -21,7 +21,8 @@ def card(manifest: Mapping[str, Any], digest: str) -> str:
     ]
     for partition, p in sorted(parts.items()):
         share = p["padding"] / max(1, p["sequences"] * (p["seq_len"] + 1))
-        lines.append(f"| {partition} | {p['documents']:,} | {p['tokens']:,} | {p['sequences']:,} | {p['seq_len']} | {share:.1%} |")
+        counts = " | ".join(f"{p[count]:,}" for count in ("documents", "tokens", "sequences"))
+        lines.append(f"| {partition} | {counts} | {p['seq_len']} | {share:.1%} |")
     lines += ["", "## Funnel", "", *funnel_table(manifest["funnel"]), "", "## Sources", ""]
     for source in manifest["inputs"]:
         lines.append(f"- `{source['source']}` {source['snapshot']}: `{source['locator']}` ({source['bytes']:,} bytes)")
@@ -35,7 +36,7 @@ def card(manifest: Mapping[str, Any], digest: str) -> str:
         + (", ".join(b["name"] for b in manifest["benchmarks"]) or "none")
         + ".",
         "",
-        "Documents are web pages; rights in their texts stay with their owners. Personal data is not masked by this version.",
+        "Documents are web pages; rights in their texts stay with their owners. This version masks no personal data.",
         "",
     ]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Recipes: what is built, typed and frozen, read from TOML; all faults are reported at once.
 
-A field is `what` (it decides bytes, is hashed into unit keys and stands in the manifest) or `where` (it says where and how the
-work runs, and is never hashed). `where` fields are marked with `where()`.
+A field is `what` (it decides bytes, is hashed into unit keys and stands in the manifest) or `where` (it says where and
+how the work runs, and is never hashed). `where` fields are marked with `where()`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -34,7 +34,9 @@ class Section(BaseModel):
 
     def what(self) -> dict[str, Any]:
         """The fields that decide bytes, as plain JSON values."""
-        return {name: _plain(getattr(self, name)) for name, info in type(self).model_fields.items() if not _is_where(info)}
+        return {
+            name: _plain(getattr(self, name)) for name, info in type(self).model_fields.items() if not _is_where(info)
+        }
 
 
 S = TypeVar("S", bound=Section)
@@ -65,7 +67,9 @@ class CommonCrawl(Section):
     root: str = where("https://data.commoncrawl.org", description="Folder, file:// or http(s):// address of the tree.")
     crawls: Strings = Field(min_length=1, description='Crawl ids, oldest first, or ["newest"].')
     files: Literal["warc", "wet"] = "warc"
-    max_files: int | None = Field(None, ge=1, description="Take only so many files of each crawl, drawn by the recipe's seed.")
+    max_files: int | None = Field(
+        None, ge=1, description="Take only so many files of each crawl, drawn by the recipe's seed."
+    )
 
 
 class Files(Section):
@@ -78,7 +82,7 @@ class Files(Section):
     files: Literal["warc", "wet"] = "warc"
 
 
-Source = Annotated[Union[CommonCrawl, Files], Field(discriminator="kind")]
+Source = Annotated[CommonCrawl | Files, Field(discriminator="kind")]
 
 
 class Extract(Section):
@@ -103,7 +107,9 @@ class Language(Section):
 class Filter(Section):
     """Which rules decide."""
 
-    rules: str = where("gopher", description="A name in rules/ or a path of a rule file; its digest is part of the identity.")
+    rules: str = where(
+        "gopher", description="A name in rules/ or a path of a rule file; its digest is part of the identity."
+    )
 
 
 class Benchmark(Section):
@@ -128,7 +134,9 @@ class Deduplicate(Section):
     ngram: int = Field(5, ge=1, le=32, description="Words in a shingle.")
     num_perm: int = Field(112, ge=16, le=1024, description="Signature length.")
     bands: int = Field(14, ge=1, description="LSH bands; rows = num_perm / bands.")
-    min_jaccard: float = Field(0.8, gt=0, le=1, strict=False, description="Verified similarity from which a document is a duplicate.")
+    min_jaccard: float = Field(
+        0.8, gt=0, le=1, strict=False, description="Verified similarity from which a document is a duplicate."
+    )
     max_pivots: int = Field(8, ge=1, description="Documents of a bucket that the others are compared with, a round.")
 
     @model_validator(mode="after")
@@ -142,7 +150,9 @@ class Pack(Section):
     """Tokens and packed sequences."""
 
     seq_len: int = Field(1024, ge=16, description="Tokens a training sequence; a stored row has one more.")
-    tokenizer: str | None = where(None, description="A given tokenizer.json; else one is trained. Its digest is part of the identity.")
+    tokenizer: str | None = where(
+        None, description="A given tokenizer.json; else one is trained. Its digest is part of the identity."
+    )
     vocab_size: int = Field(8192, ge=512, le=2**20)
     sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Text the tokenizer is trained on.")
     window_bytes: int = Field(256 * 2**20, ge=2**16, description="Extracted text of a shuffle window, about.")
@@ -229,7 +239,11 @@ def find_file(path: str | Path, folder: str, suffix: str, noun: str) -> Path:
         if candidate.is_file():
             return candidate
     known = sorted(p.stem for p in (REPOSITORY / folder).glob(f"*{suffix}"))
-    raise NotFound(f"no {noun} {str(path)!r}", f"neither a file nor one of {', '.join(known)}", f"Give a path, or a name in {folder}/.")
+    raise NotFound(
+        f"no {noun} {str(path)!r}",
+        f"neither a file nor one of {', '.join(known)}",
+        f"Give a path, or a name in {folder}/.",
+    )
 
 
 def recipe_schema() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Run units on this machine: a pool of spawned processes, results in the order of the items.
 
-A unit's error does not stop the others: all finish, then the first error (in item order) is raised. A pool that lost a worker
-(killed, out of memory) is rebuilt, and only the items without a result run again.
+A unit's error does not stop the others: all finish, then the first error (in item order) is raised. A pool that lost a
+worker (killed, out of memory) is rebuilt, and only the items without a result run again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         pool, self._pool = self._pool, None
         if pool is None:
             return
@@ -132,8 +134,8 @@ def _raise_first(errors: dict[int, Exception], total: int) -> None:
 def _start(parent: int) -> None:
     """A worker leaves interrupts to its parent and ends with it, even when that is killed.
 
-    The parent is watched by a thread: the kernel's parent-death signal would fire when the *thread* that made the worker ends,
-    which may be one of a flow's short-lived task threads.
+    The parent is watched by a thread: the kernel's parent-death signal would fire when the *thread* that made the
+    worker ends, which may be one of a flow's short-lived task threads.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYTHONSAFEPATH"] = "1"

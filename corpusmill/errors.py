@@ -1,7 +1,7 @@
 """Errors a user can meet, each with the exit code it ends the command with.
 
-Exit codes (docs/reference/exit-codes.md): 0 done, 1 our fault, 2 usage or invalid recipe, 3 not found, 4 a check is false,
-5 refused, 6 done but incomplete, 7 something outside is away (store, server, listed file, disk space).
+Exit codes (docs/reference/exit-codes.md): 0 done, 1 our fault, 2 usage or invalid recipe, 3 not found, 4 a check is
+false, 5 refused, 6 done but incomplete, 7 something outside is away (store, server, listed file, disk space).
 """
 
 from __future__ import annotations

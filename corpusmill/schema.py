@@ -1,7 +1,8 @@
 """The contract of the house: Arrow schemas of what is stored, and the name of every reason a document can end for.
 
-Five tables follow a crawl to tokens: records (one row per record read), documents (text, written once), attributes (same rows
-as documents, in groups), decisions (same rows again: where and why a document ended, or null), tokens (packed sequences).
+Five tables follow a crawl to tokens: records (one row per record read), documents (text, written once), attributes
+(same rows as documents, in groups), decisions (same rows again: where and why a document ended, or null), tokens
+(packed sequences).
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ MEASURES = pa.schema(
 
 
 def signature_group(num_perm: int) -> pa.Schema:
-    """Attribute group `digests`: normalised-text digest, shingle count and MinHash signature (uint32 little-endian, num_perm)."""
+    """Attribute group `digests`: normalised-text digest, shingle count and MinHash signature (uint32 little-endian,
+    num_perm)."""
     return pa.schema(
         [
             _required("text_digest", DIGEST16),
@@ -107,16 +109,21 @@ DECISIONS = pa.schema(
         _required("doc_id", DOC_ID),
         pa.field("stage", pa.string()),  # language | filter | decontaminate | exact | near; null = kept so far
         pa.field("reason", pa.string()),
-        _required("failed_rules", pa.int64()),  # bit i: rule i of the rule file is broken (all rules, not only the first)
+        _required(
+            "failed_rules", pa.int64()
+        ),  # bit i: rule i of the rule file is broken (all rules, not only the first)
         pa.field("value", pa.float64()),  # the measure, score or share that decided
         pa.field("bound", pa.float64()),  # the bound it broke
         pa.field("keeper", DOC_ID),  # exact, near: the kept document
         pa.field("similarity", pa.float64()),  # exact, near: verified Jaccard similarity to the keeper
-        pa.field("cluster", DOC_ID),  # after near: doc_id of the cluster's kept document (its own where it stands alone)
+        pa.field(
+            "cluster", DOC_ID
+        ),  # after near: doc_id of the cluster's kept document (its own where it stands alone)
         pa.field("benchmark", pa.string()),  # decontaminate: "benchmark/item" of the first hit
     ]
 )
-"""One row per document, same rows and order as its documents shard. Each cutting stage carries the earlier rows forward."""
+"""One row per document, same rows and order as its documents shard. Each cutting stage carries the earlier rows
+forward."""
 
 REJECTS = pa.schema(
     [
@@ -142,7 +149,9 @@ LINEAGE = pa.schema(
     [
         _required("stage", pa.string()),
         _required("locator", pa.string()),  # source/locator of the file it comes from; empty for global stages
-        _required("kind", pa.string()),  # records | documents | language | measures | digests | decisions | tokens | ...
+        _required(
+            "kind", pa.string()
+        ),  # records | documents | language | measures | digests | decisions | tokens | ...
         _required("unit", pa.string()),  # key of the unit that made it: receipts/<stage>/<unit>.<n>
         _required("name", pa.string()),
         _required("digest", pa.string()),
@@ -187,7 +196,8 @@ Class = Literal["policy", "quality", "fault"]
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a document ended: `stage` is its funnel row, `kind` says whose doing it is, `says` is one sentence for people."""
+    """Why a document ended: `stage` is its funnel row, `kind` says whose doing it is, `says` is one sentence for
+    people."""
 
     stage: str
     kind: Class
@@ -207,14 +217,20 @@ REASONS: dict[str, Reason] = {
     "bad_encoding": Reason("acquire", "fault", "The payload is not what its transfer or content encoding promises."),
     "too_large": Reason("acquire", "policy", "The payload is larger than extract.max_payload_bytes."),
     "too_deep": Reason("extract", "fault", "Elements are nested deeper than extract.max_depth."),
-    "timeout": Reason("extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."),
+    "timeout": Reason(
+        "extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."
+    ),
     "crashed": Reason("extract", "fault", "The extraction worker died on this document, twice."),
     "no_text": Reason("extract", "quality", "The page has no main text."),
     "other_language": Reason("language", "policy", "The language is not among those the recipe keeps."),
-    "uncertain_language": Reason("language", "quality", "The language is wanted, but its score is under the recipe's bound."),
+    "uncertain_language": Reason(
+        "language", "quality", "The language is wanted, but its score is under the recipe's bound."
+    ),
     "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
     "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
-    "near_duplicate": Reason("near", "quality", "A kept document is verified to be at least as similar as min_jaccard."),
+    "near_duplicate": Reason(
+        "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
+    ),
     "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
 }
-"""Every reason but those of rules, which are named in their rule files (`rules/*.toml`) and belong to stage `filter`."""
+"""Every reason but those of rules, which rule files name (`rules/*.toml`) and which belong to stage `filter`."""

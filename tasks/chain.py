@@ -1,7 +1,7 @@
 """The chain, composed once: what runs after what. Drivers give `run`: processes of this machine, or Prefect task runs.
 
-Extraction, judging, filtering and the benchmark screen run shard by shard without a barrier; then duplicates (over all shards),
-decisions (by shard), tokenizer, packing (by window), publication.
+Extraction, judging, filtering and the benchmark screen run shard by shard without a barrier; then duplicates (over all
+shards), decisions (by shard), tokenizer, packing (by window), publication.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from tasks.units import Done, store_at
 
 
 class Runner(Protocol):
-    """`run(stage, fn, units)`: results of fn over the units, in their order. `fn` is a top-level function, units pickle."""
+    """`run(stage, fn, units)`: results of fn over the units, in their order. `fn` is a top-level function, units
+    pickle."""
 
-    def __call__(self, stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]: ...  # noqa: D102
+    def __call__(self, stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,15 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
 
     Raises:
         NotFound: the sources list no file.
-        Unavailable: a listed file, server, store or disk is away (all other units are finished first; nothing is published).
-        CheckFailed: a self-test or the funnel's identity fails; nothing is published.
+        Unavailable: a listed file, server, store or disk is away (all other units are finished first; nothing is
+        published). CheckFailed: a self-test or the funnel's identity fails; nothing is published.
     """
     tally = Count()
     units = acquire.plan(recipe)
     if not units:
-        raise NotFound(f"recipe {recipe.name!r}: its sources list no file", "expected at least one", "Check source.*.root.")
+        raise NotFound(
+            f"recipe {recipe.name!r}: its sources list no file", "expected at least one", "Check source.*.root."
+        )
 
     def jobs(items: Iterable[Any]) -> list[Job]:
         return [Job(store.uri, recipe, item) for item in items]

@@ -87,7 +87,9 @@ def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, stor
         row = decisions[i]
         shown = {name: row[name] for name in ("doc_id", "value", "bound", "keeper", "similarity", "benchmark")}
         place = {"url": urls[i].as_py(), "offset": offsets[i].as_py(), "language": languages[i].as_py()}
-        picked.append({"stage": stage, "reason": reason, "order": order, "row": i, "locator": shard.place, **shown, **place})
+        picked.append(
+            {"stage": stage, "reason": reason, "order": order, "row": i, "locator": shard.place, **shown, **place}
+        )
     texts = _heads(shard, {reject["row"] for reject in picked}, store)
     for reject in picked:
         reject["text"] = texts[reject.pop("row")]

@@ -147,7 +147,9 @@ def _screen(
         begin += batch.num_rows
     hits = pa.concat_tables([ngrams.HITS.empty_table(), *tables])
     first: dict[int, str] = {}
-    for row, benchmark, item in zip(*(hits.column(name).to_pylist() for name in ("row", "benchmark", "item")), strict=True):
+    for row, benchmark, item in zip(
+        *(hits.column(name).to_pylist() for name in ("row", "benchmark", "item")), strict=True
+    ):
         first.setdefault(row, f"{benchmark}/{item}")
     rows = decisions.to_pylist() if first else []
     for row, name in first.items():

@@ -75,7 +75,14 @@ def near(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store) 
         for s in shards
         for r, kind in ((s.decided, "decisions"), (s.groups["digests"], "digests"), (s.documents, "documents"))
     )
-    unit = Unit("near", VERSION, {**dedup.what(), "seed": recipe.seed}, (content_of(exact, "found"), *inputs), {}, libraries(LIBRARIES))
+    unit = Unit(
+        "near",
+        VERSION,
+        {**dedup.what(), "seed": recipe.seed},
+        (content_of(exact, "found"), *inputs),
+        {},
+        libraries(LIBRARIES),
+    )
     return once(store, unit, lambda: _near(unit, shards, exact, recipe, store))
 
 
@@ -84,7 +91,9 @@ def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, s
     proof = {"identity": _identity(recipe)}
     alive = survivors(shards, store)
     alive = alive.only(~_is_removed(alive, store.table(exact.outputs["found"])))
-    rows = np.frombuffer(gather(shards, alive, "digests", "signature", store).tobytes(), "<u4").reshape(len(alive), dedup.num_perm)
+    rows = np.frombuffer(gather(shards, alive, "digests", "signature", store).tobytes(), "<u4").reshape(
+        len(alive), dedup.num_perm
+    )
     shingles = gather(shards, alive, "digests", "shingles", store)
     search = KeeperSearch(
         lsh.band_keys(rows, dedup.bands, dedup.num_perm // dedup.bands),
@@ -146,7 +155,9 @@ def _found_near(alive: Survivors, keepers: Keepers) -> pa.Table:
     return _found(alive, keepers.keeper, keepers.similarity, keepers.cluster, keepers.cluster_size, every=True)
 
 
-def _found(alive: Survivors, keeper: Ints, similarity: NDArray[np.float64], cluster: Ints, size: Ints, every: bool = False) -> pa.Table:
+def _found(
+    alive: Survivors, keeper: Ints, similarity: NDArray[np.float64], cluster: Ints, size: Ints, every: bool = False
+) -> pa.Table:
     take = np.arange(len(alive)) if every else np.flatnonzero(size > 1)
     gone = keeper[take] >= 0
     ids = [value.tobytes() for value in alive.doc_id]
@@ -165,7 +176,14 @@ def _found(alive: Survivors, keeper: Ints, similarity: NDArray[np.float64], clus
 
 
 def _commit(
-    unit: Unit, row: str, reason: str, alive: Survivors, keeper: Ints, found: pa.Table, facts: dict[str, object], store: Store
+    unit: Unit,
+    row: str,
+    reason: str,
+    alive: Survivors,
+    keeper: Ints,
+    found: pa.Table,
+    facts: dict[str, object],
+    store: Store,
 ) -> Receipt:
     gone = keeper >= 0
     tally = Tally(row)

@@ -33,7 +33,11 @@ def filter_shard(documents: Receipt, groups: dict[str, Receipt], recipe: Recipe,
         "filter",
         VERSION,
         {"language": recipe.language.what(), "rules": rules.digest},
-        (content_of(documents, "documents"), content_of(groups["language"], "language"), content_of(groups["measures"], "measures")),
+        (
+            content_of(documents, "documents"),
+            content_of(groups["language"], "language"),
+            content_of(groups["measures"], "measures"),
+        ),
     )
     return once(store, unit, lambda: _filter(unit, documents, groups, recipe, rules, store))
 
@@ -49,7 +53,9 @@ def _filter(
     rule_reason, failed, value, bound = apply_rules(batch, rules)
     by_language = lang_reason.is_valid()
     reason = pc.coalesce(lang_reason, pc.cast(rule_reason, pa.string()))
-    stage = pc.if_else(by_language, "language", pc.if_else(rule_reason.is_valid(), "filter", pa.scalar(None, pa.string())))
+    stage = pc.if_else(
+        by_language, "language", pc.if_else(rule_reason.is_valid(), "filter", pa.scalar(None, pa.string()))
+    )
     count = len(doc_ids)
     table = pa.table(
         {
@@ -71,7 +77,11 @@ def _filter(
     counters = {name: count for tally in tallies for name, count in tally.counters().items()}
     reasons = {name: counts for tally in tallies for name, counts in tally.reason_counts().items()}
     return store.commit(
-        unit, {"decisions": store.draft_table(table)}, counters=counters, reasons=reasons, facts={"locator": documents.facts["locator"]}
+        unit,
+        {"decisions": store.draft_table(table)},
+        counters=counters,
+        reasons=reasons,
+        facts={"locator": documents.facts["locator"]},
     )
 
 

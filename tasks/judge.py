@@ -1,7 +1,7 @@
-"""Judge: narrow attribute shards beside the documents, one group each, same rows in the same order; nothing is decided here.
+"""Judge: narrow attribute shards beside the documents, a group each, same rows, same order; nothing is decided here.
 
-Each group has its own unit key, so another language model recomputes the languages alone. One pass over the text serves all
-groups that are missing.
+Each group has its own unit key, so another language model recomputes the languages alone. One pass over the text serves
+all groups that are missing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def judge_shard(documents: Receipt, recipe: Recipe, store: Store) -> dict[str, D
         if group == "measures":
             counters["words"] = words
         receipt = store.commit(
-            units[group], {group: writers[group].draft}, counters=counters, facts={"locator": documents.facts["locator"]}
+            units[group],
+            {group: writers[group].draft},
+            counters=counters,
+            facts={"locator": documents.facts["locator"]},
         )
         done[group] = Done(receipt, reused=False)
     return done
@@ -101,9 +104,8 @@ def _judge(group: str, recipe: Recipe) -> Judge:
             pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(signatures.astype("<u4").tobytes())]
         )
         return pa.record_batch(
-            [digests.text_digest(text), pa.array(counts, pa.int32()), packed], schema=schema.signature_group(dedup.num_perm)
+            [digests.text_digest(text), pa.array(counts, pa.int32()), packed],
+            schema=schema.signature_group(dedup.num_perm),
         )
 
     return fingerprints
-
-

@@ -1,7 +1,7 @@
 """Pack: a tokenizer (given or trained), then token shards window by window.
 
-A window is the files whose locators hash to it, so dropping a document changes its own window only. The tokenizer learns from
-extracted, unfiltered text of the wanted languages, so moving a rule's bound changes no token id.
+A window is the files whose locators hash to it, so dropping a document changes its own window only. The tokenizer
+learns from extracted, unfiltered text of the wanted languages, so moving a rule's bound changes no token id.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
     if recipe.pack.tokenizer is not None:
         given = Path(recipe.pack.tokenizer)
         if not given.is_file():
-            raise NotFound(f"no tokenizer {given}", "pack.tokenizer names a tokenizer.json", "Check the path, or leave it out.")
+            raise NotFound(
+                f"no tokenizer {given}", "pack.tokenizer names a tokenizer.json", "Check the path, or leave it out."
+            )
         data = given.read_bytes()
         unit = Unit("tokenizer", VERSION, {"given": sha256(data)}, (), {}, libraries(LIBRARIES))
         return once(store, unit, lambda: _commit_tokenizer(unit, data, 0, store))
@@ -80,7 +82,11 @@ def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
         "languages": recipe.language.what(),
         "seed": recipe.seed,
     }
-    inputs = tuple(content_of(r, kind) for s in shards for r, kind in ((s.documents, "documents"), (s.groups["language"], "language")))
+    inputs = tuple(
+        content_of(r, kind)
+        for s in shards
+        for r, kind in ((s.documents, "documents"), (s.groups["language"], "language"))
+    )
     unit = Unit("tokenizer", VERSION, config, inputs, {}, libraries(LIBRARIES))
     return once(store, unit, lambda: _train(unit, shards, recipe, store))
 
@@ -198,7 +204,11 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
             outputs[f"{name}.tokens"] = store.draft_file(path, content=shard.content, rows=shard.rows)
         outputs[f"{name}.rows"] = store.draft_table(packed.rows)
         outputs[f"{name}.docs"] = store.draft_table(packed.docs)
-        facts[name] = {**packed.stats, "token_bytes": encoder.dtype.itemsize, "payload": [p.to_json() for p in shard.payload]}
+        facts[name] = {
+            **packed.stats,
+            "token_bytes": encoder.dtype.itemsize,
+            "payload": [p.to_json() for p in shard.payload],
+        }
     return store.commit(
         unit,
         outputs,
@@ -225,7 +235,12 @@ def _kept(window: Window, recipe: Recipe, store: Store, encoder: tokens.Tokenize
         decided = store.table(shard.decisions, columns=["stage", "cluster"])
         alive = np.flatnonzero(decided.column("stage").is_null().to_numpy())
         clusters = decided.column("cluster").take(alive).to_pylist()
-        words = store.table(shard.attribute("measures"), columns=["word_total"]).column("word_total").take(alive).to_pylist()
+        words = (
+            store.table(shard.attribute("measures"), columns=["word_total"])
+            .column("word_total")
+            .take(alive)
+            .to_pylist()
+        )
         begin = at = 0
         for batch in store.batches(
             shard.documents.outputs["documents"], columns=["doc_id", "url", "text"], batch_rows=BATCH_ROWS

@@ -75,7 +75,9 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         "inputs": [receipt.facts["source"] for receipt in parts.sources],
         "tables": {name: output.to_json() for name, output in sorted(tables.items())},
         "parents": [],
-        "content": digest_of([[p, [s["tokens"]["content"] for s in v["shards"]]] for p, v in sorted(partitions.items())]),
+        "content": digest_of(
+            [[p, [s["tokens"]["content"] for s in v["shards"]]] for p, v in sorted(partitions.items())]
+        ),
     }
 
 
@@ -107,7 +109,9 @@ def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, dict]:
     partitions: dict[str, dict] = {}
     for receipt in packs:
         for name, facts in sorted(receipt.facts["partitions"].items()):  # type: ignore[union-attr]
-            totals = partitions.setdefault(name, {"seq_len": recipe.pack.seq_len, "token_bytes": facts["token_bytes"], "shards": []})
+            totals = partitions.setdefault(
+                name, {"seq_len": recipe.pack.seq_len, "token_bytes": facts["token_bytes"], "shards": []}
+            )
             for count in ("documents", "tokens", "text_bytes", "sequences", "padding"):
                 totals[count] = totals.get(count, 0) + facts[count]
             shard = {kind: receipt.outputs[f"{name}.{kind}"].to_json() for kind in ("tokens", "rows", "docs")}
@@ -184,7 +188,9 @@ def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
     """The sample of every reason over all shards: of each, the documents with the smallest seeded hash."""
     outputs: list[Output] = [shard.decided.outputs["rejects"] for shard in shards]
     table = pa.concat_tables([store.table(output) for output in outputs])
-    table = table.sort_by([("stage", "ascending"), ("reason", "ascending"), ("order", "ascending"), ("locator", "ascending")])
+    table = table.sort_by(
+        [("stage", "ascending"), ("reason", "ascending"), ("order", "ascending"), ("locator", "ascending")]
+    )
     seen: dict[tuple[str, str], int] = {}
     keep = []
     for i, key in enumerate(zip(table.column("stage").to_pylist(), table.column("reason").to_pylist(), strict=True)):

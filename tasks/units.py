@@ -1,4 +1,4 @@
-"""What every task unit shares: done-or-reused results, the store of a worker, versions of libraries, funnel counters."""
+"""What task units share: done-or-reused results, the store of a worker, versions of libraries, funnel counters."""
 
 from __future__ import annotations
 

@@ -28,7 +28,13 @@ def test_all_faults_are_reported_at_once_with_key_expected_and_given():
     with pytest.raises(UsageError) as caught:
         load_recipe(
             "crawl",
-            ["extract.mod=1", "pack.seq_len=long", "deduplicate.bands=13", "source.crawl.roots=1", "language.min_score=2"],
+            [
+                "extract.mod=1",
+                "pack.seq_len=long",
+                "deduplicate.bands=13",
+                "source.crawl.roots=1",
+                "language.min_score=2",
+            ],
         )
     text = str(caught.value)
     assert "recipes" in text or "crawl" in text
@@ -59,5 +65,7 @@ def test_file_that_is_not_toml_is_a_usage_error(tmp_path):
 
 def test_schema_for_editors_knows_every_section():
     schema = recipe_schema()
-    assert {"source", "extract", "language", "filter", "decontaminate", "deduplicate", "pack"} <= set(schema["properties"])
+    assert {"source", "extract", "language", "filter", "decontaminate", "deduplicate", "pack"} <= set(
+        schema["properties"]
+    )
     assert "$defs" not in str(schema)

@@ -70,7 +70,8 @@ def test_workers_that_keep_dying_end_as_incomplete(engine):
 def test_several_threads_share_one_pool(engine):
     results: dict[int, list[int]] = {}
     threads = [
-        threading.Thread(target=lambda k=k: results.update({k: engine.map(double, list(range(k, k + 8)))})) for k in range(4)
+        threading.Thread(target=lambda k=k: results.update({k: engine.map(double, list(range(k, k + 8)))}))
+        for k in range(4)
     ]
     for thread in threads:
         thread.start()
