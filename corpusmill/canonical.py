@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -88,6 +89,16 @@ def _number(value: float, path: str) -> str:
         return sign + "0." + "0" * -point + digits
     power = f"e{'+' if point > 0 else '-'}{abs(point - 1)}"
     return sign + digits[0] + ("." + digits[1:] if k > 1 else "") + power
+
+
+def parse_canonical(data: bytes) -> Any:
+    """The value of canonical JSON, such that its canonical JSON is `data` again.
+
+    A float like 2.0**60 is written without point or exponent; read as an integer it would be beyond 2**53.
+    """
+    return json.loads(
+        data, parse_int=lambda digits: int(digits) if abs(int(digits)) <= MAX_SAFE_INTEGER else float(digits)
+    )
 
 
 def sha256(data: bytes) -> str:

@@ -5,13 +5,12 @@ A history entry carries the digest of the entry before it, so a rewritten past d
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from corpusmill.canonical import canonical_json, sha256
+from corpusmill.canonical import canonical_json, parse_canonical, sha256
 from corpusmill.errors import CheckFailed, NotFound, Refused, UsageError
 from corpusmill.store import keys
 from corpusmill.store.receipts import Output, seal, unseal
@@ -102,7 +101,7 @@ def manifest(store: Store, digest: str, name: str | None) -> dict[str, Any]:
     data = store.get(path)
     if sha256(data) != digest:
         raise CheckFailed(f"{path} is damaged.", f"its bytes have sha256 {sha256(data)}", "Publish the dataset again.")
-    return dict(json.loads(data))
+    return dict(parse_canonical(data))
 
 
 def _dataset_of(store: Store, digest: str) -> str:

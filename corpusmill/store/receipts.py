@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from corpusmill.canonical import canonical_json, digest_of
+from corpusmill.canonical import canonical_json, digest_of, parse_canonical
 from corpusmill.errors import CheckFailed
 
 FORMAT = 1
@@ -156,7 +155,7 @@ def unseal(data: bytes, name: str) -> dict[str, Any]:
         CheckFailed: these are not the bytes that were sealed.
     """
     try:
-        value = json.loads(data)
+        value = parse_canonical(data)
         sealed = value.pop("sealed")
         whole = canonical_json({**value, "sealed": sealed}) == data and digest_of(value) == sealed
     except (ValueError, KeyError, AttributeError, TypeError):
