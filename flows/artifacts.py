@@ -128,3 +128,48 @@ def manifest_link(store_uri: str, name: str, digest: str) -> str:
     """Where the manifest is: `s3://…` as it is, a folder as `file://…`."""
     base = store_uri if "://" in store_uri else f"file://{store_uri}"
     return f"{base.rstrip('/')}/datasets/{name}/{digest}.json"
+
+
+def show_training(result: Mapping[str, Any]) -> None:
+    """Artifacts of a training run: table `training` and markdown `training-run`.
+
+    Args:
+        result: what `training.launch.train_ref` returns; a run that is trained elsewhere has no figures yet.
+    """
+    create_table_artifact(key="training", table=training_rows(result), description=f"Training run {result['run_id']}")
+    create_markdown_artifact(key="training-run", markdown=training_card(result))
+
+
+def training_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was measured, before and after."""
+    rows = [
+        {"measure": "loss (nats a token)", "before": result.get("loss_first"), "after": result.get("loss_last")},
+        {
+            "measure": "held-out (bits a byte)",
+            "before": result.get("heldout_before"),
+            "after": result.get("heldout_after"),
+        },
+    ]
+    return [{k: f"{v:.4f}" if isinstance(v, float) else v or "–" for k, v in row.items()} for row in rows]
+
+
+def training_card(result: Mapping[str, Any]) -> str:
+    """A training run for people."""
+    facts = {
+        "dataset": f"`{result['name']}@{result['manifest']}`",
+        "outcome": result["outcome"],
+        "steps": f"{result.get('step', 0):,} of {result['steps']:,}" if "steps" in result else "–",
+        "tokens": f"{result.get('tokens', 0):,}",
+        "ranks": f"{result.get('world_size', '–')} ({result.get('mode', '–')})",
+        "checkpoint": f"`{result.get('checkpoint') or '–'}`",
+    }
+    lines = [
+        f"# Training run {result['run_id']}",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {k} | {v} |" for k, v in facts.items()),
+    ]
+    lines += ["", "| | before | after |", "|---|---:|---:|"]
+    lines += [f"| {row['measure']} | {row['before']} | {row['after']} |" for row in training_rows(result)]
+    return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from prefect import flow, get_run_logger
@@ -11,6 +10,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from flows.announce import announce, manifest_tag, tag_this_run
 from flows.artifacts import show_dataset
 from flows.batches import in_batches
+from flows.defaults import may_create, store_uri, workers
 
 if TYPE_CHECKING:
     from corpusmill.store import Store
@@ -41,7 +41,8 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
 
     log = get_run_logger()
     wanted = load_recipe(recipe, set)
-    where = open_store(store or default_store(), create=not store)
+    uri = store_uri(store)
+    where = open_store(uri, create=may_create(uri))
     with in_batches(workers()) as run:
         built = build(wanted, where, run)
     tag_this_run([manifest_tag(built.digest), f"dataset:{built.name}"])
@@ -52,26 +53,9 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     return built.digest
 
 
-def default_store() -> str:
-    """CORPUSMILL_STORE, or the folder that `mill` takes by default."""
-    return os.environ.get("CORPUSMILL_STORE") or ".corpusmill/store"
-
-
-def workers() -> int:
-    """Processes of the pool: CORPUSMILL_WORKERS, or the cores that this process may use."""
-    given = os.environ.get("CORPUSMILL_WORKERS")
-    return (
-        int(given)
-        if given
-        else len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
-
-
 def sample_of_rejects(store: Store, manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of the reject sample that the manifest names."""
     from corpusmill.store import Output
 
-    rows: list[dict[str, Any]] = store.table(Output(**manifest["tables"]["rejects"])).to_pylist()
+    rows: list[dict[str, Any]] = store.table(Output.from_json(manifest["tables"]["rejects"])).to_pylist()
     return rows

@@ -24,8 +24,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
-ROOT = Path(__file__).resolve().parents[1]
-"""The clone: it holds prefect.yaml, infra/ and recipes/, and is the workers' working directory."""
+from corpusmill.config import REPOSITORY as ROOT
 
 POOLS = {"cpu": 2, "crawl": 1, "training": 1}
 """Flow runs at once: two builds share the machine's cores; one training run has its node to itself."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
+from corpusmill.config import REPOSITORY as ROOT
 from flows import supervisor
-from flows.server import ROOT, is_healthy
+from flows.defaults import may_create, store_uri
+from flows.server import is_healthy
 
 HOME = ROOT / ".corpusmill"
 """Where a project keeps its server's database, logs and state."""
@@ -38,8 +37,13 @@ def up(*, host: str = "127.0.0.1", port: int | None = None, store: str | None = 
         return
     if found:
         supervisor.stop_platform(found)  # what is left of it: half a platform runs nothing
-    with ending_on_sigterm(), progress(console) as say:
-        platform = supervisor.start(home, host, port, store_uri(store), say)
+    uri = store_uri(store)
+    if may_create(uri):
+        from corpusmill.store import open_store
+
+        open_store(uri, create=True)  # flow runs have another working directory and would not know it as the default
+    with progress(console) as say:
+        platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
     written = home == HOME and supervisor.write_env_file(platform)
     print(describe(platform, env_file=written))
 
@@ -88,17 +92,17 @@ def demo(*, no_server: bool = False, store: str | None = None, keep: bool = Fals
     """
     from flows import demo as steps
 
-    with ending_on_sigterm():
-        if no_server:
-            steps.plain(store_uri(store), home.resolve())
-        else:
-            steps.on_platform(store_uri(store), home.resolve(), keep=keep)
+    if no_server:
+        steps.plain(store_uri(store), home.resolve())
+    else:
+        steps.on_platform(store_uri(store), home.resolve(), keep=keep)
 
 
-def store_uri(given: str | None) -> str:
-    """The store as flow runs shall see it, from any working directory."""
-    uri = given or os.environ.get("CORPUSMILL_STORE") or ".corpusmill/store"
-    return uri if "://" in uri else str(Path(uri).resolve())
+def sample_crawl(home: Path) -> Path:
+    """The crawl of `build-dataset/demo`, made once (5 s)."""
+    from tasks import democrawl
+
+    return democrawl.make(home / "demo")
 
 
 def describe(platform: supervisor.Platform, *, env_file: bool) -> str:
@@ -119,7 +123,11 @@ def describe(platform: supervisor.Platform, *, env_file: bool) -> str:
         lines += [f"environment  export {name}={value}" for name, value in platform.env.items()]
     else:
         lines.append(f"environment  {supervisor.ENV_FILE} (Prefect reads it in {ROOT})")
-    lines += ["run          " + f"prefect deployment run '{name}' --watch" for name in deployments()]
+    wanted = {"train": " -p manifest=NAME"}
+    lines += [
+        f"run          prefect deployment run '{name}' --watch{wanted.get(name.partition('/')[0], '')}"
+        for name in deployments()
+    ]
     return "\n".join([*lines, "stop         mill down"])
 
 
@@ -139,17 +147,3 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
                 print(text, file=sys.stderr, flush=True)
 
         yield say
-
-
-@contextlib.contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends this process as an exception does, so that what it started is stopped."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

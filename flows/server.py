@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from corpusmill.config import REPOSITORY as ROOT
 from corpusmill.errors import Refused, Unavailable
 
-ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_PORT = 4200
 HEALTHY_WITHIN_S = 180
 

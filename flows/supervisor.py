@@ -16,14 +16,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
+from corpusmill.config import REPOSITORY as ROOT
 from corpusmill.errors import Unavailable
-from flows.processes import Proc, alive, identify, stop
+from corpusmill.processes import Proc, alive, identify, stop
 from flows.server import (
-    ROOT,
     Address,
     child_env,
     choose_address,
@@ -90,12 +91,15 @@ def given_api_url() -> str | None:
     return None
 
 
-def start(home: Path, host: str, port: int | None, store: str, say: Callable[[str], None]) -> Platform:
+def start(
+    home: Path, host: str, port: int | None, store: str, say: Callable[[str], None], meanwhile: Callable[[], object]
+) -> Platform:
     """Start everything; an error or an interrupt ends what was started.
 
     Args:
         store: URI that flow runs without a `store` parameter use.
         say: told what is going on, often.
+        meanwhile: done in a thread while the server migrates its database, which takes 10 s the first time.
 
     Raises:
         Unavailable: the server does not come up or cannot be reached.
@@ -106,6 +110,7 @@ def start(home: Path, host: str, port: int | None, store: str, say: Callable[[st
         if url := given_api_url():
             platform = replace(platform, api_url=url, env={"PREFECT_API_URL": url}, owned=False)
             point_prefect_at(platform.env)
+            meanwhile()
             if not is_healthy(url):
                 raise Unavailable(
                     f"no Prefect server answers at {url}",
@@ -113,7 +118,7 @@ def start(home: Path, host: str, port: int | None, store: str, say: Callable[[st
                     "Unset it, or correct it.",
                 )
         else:
-            platform = _start_server(platform, choose_address(host, port), say)
+            platform = _start_server(platform, choose_address(host, port), say, meanwhile)
         say("pools, deployments, automations")
         _register()
         say("workers")
@@ -123,26 +128,29 @@ def start(home: Path, host: str, port: int | None, store: str, say: Callable[[st
         raise
 
 
-def _start_server(platform: Platform, address: Address, say: Callable[[str], None]) -> Platform:
+def _start_server(
+    platform: Platform, address: Address, say: Callable[[str], None], meanwhile: Callable[[], object]
+) -> Platform:
     env = client_env(address, platform.home)
     child = start_server(address, platform.home)
     platform = replace(platform, api_url=address.api_url, env=env, server=_keep(child))
     _write_state(platform)
     point_prefect_at(env)
-    imports = threading.Thread(target=import_module, args=("flows.deploy",))
-    imports.start()  # two seconds of imports, while the server migrates its database
-    try:
-        wait_healthy(
-            platform.api_url,
-            lambda: child.poll() is None,
-            lambda waited: say(f"Prefect server starts: {waited:.0f} s (10 to 60 s the first time)"),
-            platform.home / "logs/server.log",
-        )
-    except BaseException:
-        stop_platform(platform)
-        raise
-    finally:
-        imports.join()
+    with ThreadPoolExecutor(1) as pool:
+        imports = pool.submit(import_module, "flows.deploy")
+        other = pool.submit(meanwhile)
+        try:
+            wait_healthy(
+                platform.api_url,
+                lambda: child.poll() is None,
+                lambda waited: say(f"Prefect server starts: {waited:.0f} s (10 to 60 s the first time)"),
+                platform.home / "logs/server.log",
+            )
+            imports.result()
+            other.result()
+        except BaseException:
+            stop_platform(platform)
+            raise
     return platform
 
 
@@ -238,8 +246,9 @@ def _no_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,10 +1,36 @@
-"""Flow `train`."""
+"""Flow `train`: one training run on a dataset, as a supervised process that a cancelled flow run takes down with it."""
 
 from __future__ import annotations
 
-from prefect import flow
+from prefect import flow, get_run_logger
+
+from flows.announce import manifest_tag, tag_this_run
+from flows.artifacts import show_training
+from flows.defaults import store_uri
+from flows.launch import Limited, train_in_process
 
 
 @flow(name="train", flow_run_name="train {manifest}", persist_result=False)
-def train(manifest: str, config: str, resume: bool = True, store: str | None = None) -> None:
-    """Train."""
+def train(manifest: str, config: str, resume: str | None = None, store: str | None = None) -> str:
+    """Train on a dataset and return the run id.
+
+    The same dataset, mixture and config is the same training run: a flow run for one that is finished, or that somebody
+    else is training, completes at once.
+
+    Args:
+        manifest: digest of the dataset, or name, or name@digest.
+        config: a training config, or the name of one in recipes/.
+        resume: checkpoint of another run to go on from, RUN or RUN/STEP. A run's own are always found.
+        store: folder or s3://bucket/prefix; else CORPUSMILL_STORE, else .corpusmill/store.
+    """
+    from corpusmill.store import open_store  # a worker and a supervisor import this module, and need no pyarrow
+
+    log = get_run_logger()
+    uri = store_uri(store)
+    name, digest = open_store(uri).resolve(manifest)
+    tag_this_run([manifest_tag(digest), f"dataset:{name}"])
+    result = train_in_process(uri, digest, config, resume=resume, on_line=Limited(lambda line: log.info("%s", line)))
+    tag_this_run(result["tags"])
+    show_training(result)
+    log.info("run %s on %s@%s: %s", result["run_id"], name, digest[:12], result["outcome"])
+    return str(result["run_id"])

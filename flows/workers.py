@@ -17,10 +17,10 @@ from collections.abc import Sequence
 
 from prefect.workers.process import ProcessWorker
 
-from flows.processes import Proc, alive, children, end
+from corpusmill.processes import Proc, alive, children, end
 
 FLOW_RUN_GRACE_S = 30.0
-"""A training run has 20 s to store a checkpoint and end (flows/processes.py), and some to report."""
+"""A training run has 20 s to store a checkpoint and end (corpusmill/processes.py), and some to report."""
 
 
 async def serve(pools: Sequence[str]) -> None:

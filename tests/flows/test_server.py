@@ -55,7 +55,7 @@ def test_a_given_server_is_used_and_none_is_started(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     monkeypatch.setattr(supervisor, "start_server", lambda *_: pytest.fail("started a server"))
     with pytest.raises(Unavailable, match="no Prefect server answers at"):
-        supervisor.start(tmp_path, "127.0.0.1", None, "store", lambda _: None)
+        supervisor.start(tmp_path, "127.0.0.1", None, "store", lambda _: None, lambda: None)
     assert not (tmp_path / "platform.json").exists()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.processes import Proc, alive, descendants, identify, stop, supervise
+from corpusmill.processes import Proc, alive, descendants, identify, stop, supervise
 
 # A rank's behaviour at its worst: a session of its own, deaf to SIGTERM. It writes its pid, so that the test knows it.
 DEAF_GRANDCHILD = """
@@ -71,12 +71,12 @@ def test_a_child_that_leaves_something_behind_is_cleaned_up_after(tmp_path: Path
 def test_a_killed_caller_takes_its_child_along(tmp_path: Path) -> None:
     caller = f"""
 from pathlib import Path
-from flows.processes import supervise
+from corpusmill.processes import supervise
 import sys
 supervise([sys.executable, "-c", "import os,time; print('child', os.getpid(), flush=True); time.sleep(60)"],
           log=Path({str(tmp_path / "log")!r}), on_line=lambda line: print(line, flush=True), poll_s=0.05)
 """
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     with subprocess.Popen([sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
         child = identify(pid_in(process.stdout.readline()))
