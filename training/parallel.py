@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
@@ -62,7 +62,7 @@ def build(config: TrainConfig, vocab_size: int, ranks: Ranks) -> nn.Module:
     init_weights(model, config.model.layers, config.seed)
     if config.run.mode == "fsdp2":
         return model
-    return DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True)
+    return DistributedDataParallel(model, gradient_as_bucket_view=True)
 
 
 def optimizer_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
@@ -98,7 +98,7 @@ def on_gradients(model: nn.Module, call: Callable[[], None]) -> bool:
     if not isinstance(model, DistributedDataParallel):
         return False
 
-    def hook(group: dist.ProcessGroup, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
+    def hook(group, bucket):  # type: ignore[no-untyped-def]  # DDP refuses annotations that are strings
         call()
         return allreduce_hook(group, bucket)
 

@@ -1,0 +1,89 @@
+"""Batches out of packed shards: the right rows, labels that stay inside documents, the same for any number of ranks."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from corpusmill.errors import CheckFailed
+from corpusmill.store import Output
+from tests.training.packed import ROWS_PER_GROUP, SEQ_LEN
+from tests.training.toy import Toy
+from training.data import IGNORED, Loader, Partition, batch_digest, concat
+
+
+def partition(toy: Toy, name: str = "crawl") -> Partition:
+    return Partition(toy.open(), toy.open().manifest(toy.manifest)["partitions"][name])
+
+
+def stored_rows(toy: Toy) -> tuple[np.ndarray, list[list[int]]]:
+    """All rows of partition `crawl` and their piece lengths, read as an ordinary Parquet reader reads them."""
+    store = toy.open()
+    rows, lengths = [], []
+    for shard in store.manifest(toy.manifest)["partitions"]["crawl"]["shards"]:
+        table = pq.read_table(store.local_path(Output.from_json(shard["tokens"])))
+        rows += [np.frombuffer(raw, "<u2") for raw in table["tokens"].to_pylist()]
+        lengths += store.table(Output.from_json(shard["rows"]))["doc_lens"].to_pylist()
+    return np.stack(rows).astype(np.int64), lengths
+
+
+def test_mapped_rows_are_the_rows_that_parquet_reads(toy: Toy) -> None:
+    rows, _ = stored_rows(toy)
+    crawl = partition(toy)
+    assert crawl.sequences == len(rows) > 3 * ROWS_PER_GROUP
+    order = np.random.default_rng(0).permutation(len(rows))
+    batch = crawl.batch(order)
+    assert np.array_equal(batch.tokens, rows[order][:, :-1])
+    assert len(set(batch.digests)) > 1
+
+
+def test_labels_are_the_next_token_of_the_same_document(toy: Toy) -> None:
+    rows, lengths = stored_rows(toy)
+    batch = partition(toy).batch(np.arange(len(rows)))
+    assert any(sum(row) == SEQ_LEN + 1 for row in lengths)
+    assert any(sum(row) < SEQ_LEN for row in lengths)  # padding is there
+    for row, pieces, labels in zip(rows, lengths, batch.labels, strict=True):
+        expected = np.full(SEQ_LEN, IGNORED)
+        start = 0
+        for n in pieces:
+            expected[start : start + n - 1] = row[start + 1 : start + n]
+            start += n
+        assert np.array_equal(labels, expected)
+    assert all(sum(row) == SEQ_LEN and min(row) > 0 for row in batch.lengths)
+
+
+def test_text_bytes_of_all_rows_are_those_of_the_documents(toy: Toy) -> None:
+    crawl = partition(toy)
+    expected = toy.open().manifest(toy.manifest)["partitions"]["crawl"]["text_bytes"]
+    assert crawl.text_bytes(np.arange(crawl.sequences)) == pytest.approx(expected)
+    assert crawl.text_bytes(np.array([], np.int64)) == 0
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4, 8])
+def test_ranks_share_one_global_batch(toy: Toy, world_size: int) -> None:
+    spec = toy.spec()
+    loader = Loader(toy.open(), spec.facts, spec.plan)
+    for step in (0, 29, 30, 39):
+        whole = loader.batch(step, 0, 1)
+        shares = concat([loader.batch(step, rank, world_size) for rank in range(world_size)])
+        assert np.array_equal(shares.tokens, whole.tokens)
+        assert np.array_equal(shares.labels, whole.labels)
+        assert batch_digest(shares.digests) == batch_digest(whole.digests)
+
+
+def test_a_flipped_bit_in_a_shard_is_found_before_it_is_trained_on(toy: Toy, tmp_path: Path) -> None:
+    copy = tmp_path / "store"
+    shutil.copytree(toy.uri, copy)
+    damaged = Toy(str(copy), toy.manifest, toy.other)
+    shard = damaged.open().manifest(toy.manifest)["partitions"]["crawl"]["shards"][0]
+    path = copy / shard["tokens"]["name"]
+    data = bytearray(path.read_bytes())
+    data[shard["payload"][1]["offset"] + 100] ^= 4
+    path.chmod(0o644)
+    path.write_bytes(data)
+    with pytest.raises(CheckFailed, match="damaged"):
+        partition(damaged).batch(np.arange(50))

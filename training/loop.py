@@ -1,0 +1,292 @@
+"""The training loop of one rank: `torchrun -m training.loop RUN.json`.
+
+One positional path only: torchrun would take any option that resembles one of its own. Success is the result file, not
+the exit code: some launches abort at teardown after all work is done, so a rank ends with os._exit once all is on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import struct
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import corpusmill
+from corpusmill.errors import CheckFailed, MillError
+from corpusmill.store import Store
+from training import checkpoint, commits, parallel
+from training.data import Batch, Loader, batch_digest, chained
+from training.evaluate import Heldout, has_heldout, nll
+from training.parallel import Ranks
+from training.run import RunSpec
+from training.timers import StepTimes, Stopwatch, verdict
+
+LINE_EVERY_S = 1.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: all of it but weights and moments. It stands in COMMIT.json."""
+
+    step: int = 0
+    batch_chain: str = ""
+    tokens: int = 0
+    loss_first: float | None = None
+    loss_last: float | None = None
+    heldout_before: float | None = None
+
+
+@dataclass
+class Trainer:
+    """One rank at work."""
+
+    spec: RunSpec
+    claim: int
+    folder: Path
+    ranks: Ranks
+    store: Store
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    loader: Loader
+    heldout: Heldout | None
+    progress: Progress = Progress()
+    saved: str | None = None
+    stopping: bool = False
+    watch: Stopwatch = field(default_factory=Stopwatch)
+    times: list[list[StepTimes]] = field(default_factory=list)
+    _lines: list[str] = field(default_factory=list)
+    _printed: float = 0.0
+
+    def run(self) -> dict[str, Any]:
+        """Train to the end of the plan, or until somebody asks to stop; the result."""
+        signal.signal(signal.SIGTERM, self._on_sigterm)
+        plan, config = self.spec.plan, self.spec.config
+        self.watch.hooked = parallel.on_gradients(self.model, self.watch.ready)
+        self._restore()
+        if self.progress.step == 0:
+            self.progress = replace(self.progress, heldout_before=self._evaluate())
+        outcome = "finished"
+        while self.progress.step < plan.steps:
+            if not self._step():
+                outcome = "stopped"
+                break
+            if self.progress.step % config.run.checkpoint_every == 0 and self.progress.step < plan.steps:
+                self._save("interval")
+        if self.progress.step and self.saved != commits.folder_of(self.spec.run_id, self.progress.step):
+            self._save("final" if outcome == "finished" else "sigterm")
+        after = self._evaluate() if outcome == "finished" else None
+        return {
+            "run_id": self.spec.run_id,
+            "manifest": self.spec.manifest,
+            "plan": plan.digest,
+            "outcome": outcome,
+            "steps": plan.steps,
+            **asdict(self.progress),
+            "heldout_after": after,
+            "checkpoint": self.saved,
+            "world_size": self.ranks.world_size,
+            "mode": config.run.mode,
+            "timing": verdict(self.times[1:] or self.times),  # the first step warms up
+        }
+
+    def _on_sigterm(self, number: int, frame: object) -> None:
+        self.stopping = True  # only a flag: the ranks agree on it at the next step
+
+    def _restore(self) -> None:
+        commit = commits.latest(self.store, self.spec.run_id)
+        if commit is None and self.spec.parent is not None:
+            commit = commits.find(self.store, self.spec.parent)
+        if commit is None:
+            return
+        commits.check(commit, self.spec.identities)
+        checkpoint.load(self.store, commit, self.model, self.optimizer, self.ranks, self.folder)
+        self.progress = Progress(**{name: commit.facts[name] for name in asdict(self.progress)})
+        self.saved = commit.name
+        self._say(f"going on from {commit.name}", now=True)
+
+    def _step(self) -> bool:
+        """One global batch; False if the ranks agree to stop instead."""
+        watch, step, world = self.watch, self.progress.step, self.ranks.world_size
+        watch.start()
+        batch = self.loader.batch(step, self.ranks.rank, world)
+        watch.input_done()
+        counted, stopping = parallel.sums(batch.counted, self.stopping)
+        if stopping:
+            return False
+        stage, passed = self.spec.plan.stage_at(step)
+        watch.work()
+        loss = self._gradients(batch, stage.rope_base, world / counted)
+        watch.work_done()
+        optim = self.spec.config.optim
+        norm = parallel.clip(self.model, optim.max_grad_norm)
+        warm = min(1.0, (step + 1) / optim.warmup_steps) if optim.warmup_steps else 1.0
+        lr = optim.lr * warm * (stage.lr[0] + (stage.lr[1] - stage.lr[0]) * passed)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self._account(batch, loss, int(counted), lr, norm)
+        return True
+
+    def _gradients(self, batch: Batch, rope_base: int, scale: float) -> float:
+        """Gradients of the mean loss over the global batch, accumulated in micro-batches; this rank's summed loss."""
+        size, total = self.spec.config.run.micro_batch, 0.0
+        for start in range(0, len(batch), size):
+            part = batch.part(start, start + size)
+            with parallel.accumulating(self.model, last=start + size >= len(batch)):
+                loss = nll(self.model, part, rope_base, self.spec.config, self.ranks)
+                (loss * scale).backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        return total
+
+    def _account(self, batch: Batch, loss: float, counted: int, lr: float, norm: float) -> None:
+        """Gather the step's figures from all ranks; rank 0 writes them down."""
+        mine = self.watch.done()
+        parts = parallel.gathered(struct.pack("<d", loss) + mine.pack() + b"".join(batch.digests))
+        times = [StepTimes.unpack(p[8:48]) for p in parts]
+        self.times = [*self.times[-199:], times]
+        mean = sum(struct.unpack("<d", p[:8])[0] for p in parts) / counted
+        digest = batch_digest([p[48:] for p in parts])
+        old = self.progress
+        self.progress = replace(
+            old,
+            step=old.step + 1,
+            batch_chain=chained(old.batch_chain, digest),
+            tokens=old.tokens + counted,
+            loss_first=mean if old.loss_first is None else old.loss_first,
+            loss_last=mean,
+        )
+        if not (math.isfinite(mean) and math.isfinite(norm)):
+            raise CheckFailed(
+                f"step {self.progress.step}: loss {mean}, gradient norm {norm}",
+                "training has diverged",
+                "Lower optim.lr or raise optim.warmup_steps.",
+            )
+        self._beat()
+        if self.ranks.rank:
+            return
+        line = {
+            "step": self.progress.step,
+            "loss": mean,
+            "lr": lr,
+            "grad_norm": norm,
+            "tokens": counted,
+            "batch": digest,
+        }
+        self._lines.append(json.dumps(line | {"ranks": [asdict(t) for t in times]}))
+        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(self._lines[-1] + "\n")
+        rate = counted / max(t.total for t in times)
+        last = self.progress.step == self.spec.plan.steps
+        self._say(
+            f"step {self.progress.step}/{self.spec.plan.steps}  loss {mean:.4f}  lr {lr:.2e}  {rate:,.0f} tokens/s",
+            now=last or self.progress.step == 1,
+        )
+
+    def _save(self, reason: str) -> None:
+        began = time.perf_counter()
+        facts = {
+            **asdict(self.progress),
+            **self.spec.identities,
+            "run_id": self.spec.run_id,
+            "dataset": self.spec.dataset,
+            "next_sample": self.progress.step * self.spec.plan.global_batch,
+            "global_batch": self.spec.plan.global_batch,
+            "seq_len": self.loader.seq_len,
+            "world_size": self.ranks.world_size,
+            "mode": self.spec.config.run.mode,
+            "parent": self.saved,
+            "reason": reason,
+            "code_version": corpusmill.__version__,
+            "torch_version": str(torch.__version__),
+        }
+        self._beat()
+        self.saved = checkpoint.save(
+            self.store, self.spec.run_id, facts, self.model, self.optimizer, self.ranks, self.folder
+        )
+        if self.ranks.rank == 0 and self._lines:
+            name = f"runs/{self.spec.run_id}/metrics.{self.claim}.{self.progress.step:08d}.jsonl"
+            self.store.create(name, "".join(f"{line}\n" for line in self._lines).encode())
+            self._lines = []
+        self._say(f"saved {self.saved} in {time.perf_counter() - began:.2f} s", now=True)
+
+    def _evaluate(self) -> float | None:
+        if self.heldout is None:
+            return None
+        stage, _ = self.spec.plan.stage_at(max(0, self.progress.step - 1))
+        bits = self.heldout.bits_per_byte(self.model, stage.rope_base, self.ranks, self._beat)
+        self._say(f"held-out {bits:.4f} bits per byte after step {self.progress.step}", now=True)
+        return bits
+
+    def _beat(self) -> None:
+        """A sign of life for the launcher: this rank's process and step, in its heartbeat file."""
+        path = self.folder / f"heartbeat.{self.ranks.rank}"
+        fresh = path.with_suffix(f".{self.ranks.rank}.new")
+        fresh.write_text(json.dumps({"pid": os.getpid(), "step": self.progress.step}), encoding="utf-8")
+        fresh.replace(path)
+
+    def _say(self, text: str, now: bool) -> None:
+        if self.ranks.rank == 0 and (now or time.monotonic() - self._printed >= LINE_EVERY_S):
+            self._printed = time.monotonic()
+            print(text, flush=True)
+
+
+def _trainer(spec: RunSpec, claim: int, folder: Path, ranks: Ranks) -> Trainer:
+    store, manifest = spec.open(), spec.facts
+    model = parallel.build(spec.config, spec.vocab_size, ranks)
+    return Trainer(
+        spec,
+        claim,
+        folder,
+        ranks,
+        store,
+        model,
+        parallel.optimizer_of(model, spec.config),
+        Loader(store, manifest, spec.plan),
+        Heldout(store, manifest, spec.config) if has_heldout(manifest) else None,
+    )
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def main(path: Path) -> int:
+    """Train as the run file says; leaves result.json, or error.<rank>.json beside it. Returns the exit code."""
+    folder = path.parent
+    try:
+        spec, claim = RunSpec.read(path)
+        ranks = parallel.start(spec.config.run.threads)
+        result = _trainer(spec, claim, folder, ranks).run()
+        if ranks.rank == 0:
+            _write(folder / "result.json", result)
+        dist.barrier()
+    except MillError as err:
+        error = {"id": err.id, "what": err.what, "why": err.why, "do": err.do}
+        _write(folder / f"error.{os.environ.get('RANK', '0')}.json", error)
+        return err.exit_code
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(Path(sys.argv[1]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,115 @@
+"""One training run: what it is, its identity, and the file that tells the ranks.
+
+The run id hashes the manifest, the mixture plan and the config (its `what` fields), so the same wish is the same run,
+whoever has it, and is trained once. Ranks, mode and micro-batch are not in it: a run may go on with others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from corpusmill.canonical import digest_of
+from corpusmill.config import parse_section
+from corpusmill.order import Plan
+from corpusmill.store import Store, open_store
+from training import commits
+from training.config import TrainConfig, plan_of
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What to train, on which data.
+
+    Args:
+        store: address of the store.
+        dataset, manifest: name and digest of the dataset.
+        config: the training config.
+        parent: name of another run's checkpoint to go on from (`checkpoints/<run id>/<step>`); None: from the start.
+    """
+
+    store: str
+    dataset: str
+    manifest: str
+    config: TrainConfig
+    parent: str | None = None
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """The manifest itself."""
+        return self.open().manifest(self.manifest, self.dataset)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The order of its sequences."""
+        return plan_of(self.config, self.facts)
+
+    @cached_property
+    def run_id(self) -> str:
+        """16 hex digits."""
+        return digest_of(
+            {
+                "run": 1,
+                "manifest": self.manifest,
+                "plan": self.plan.digest,
+                "config": self.config.what(),
+                "parent": self.parent,
+            }
+        )[:16]
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids of the dataset."""
+        return int(self.facts["tokenizer"]["vocab_size"])
+
+    @property
+    def identities(self) -> dict[str, str]:
+        """What a checkpoint must share with this run."""
+        return {
+            "manifest_sha256": self.manifest,
+            "plan_sha256": self.plan.digest,
+            "model_sha256": self.config.model_digest(self.vocab_size),
+        }
+
+    def open(self) -> Store:
+        """The store."""
+        return open_store(self.store)
+
+    def write(self, path: Path, claim: int) -> None:
+        """Write the file that `python -m training.loop` reads."""
+        value = {
+            "store": self.store,
+            "dataset": self.dataset,
+            "manifest": self.manifest,
+            "config": self.config.model_dump(mode="json"),
+            "parent": self.parent,
+            "claim": claim,
+        }
+        path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path) -> tuple[RunSpec, int]:
+        """What `write` wrote: the run and the number of its claim."""
+        value = json.loads(path.read_text(encoding="utf-8"))
+        config = parse_section(TrainConfig, value["config"], str(path), "training config")
+        spec = RunSpec(value["store"], value["dataset"], value["manifest"], config, value["parent"])
+        return spec, int(value["claim"])
+
+
+def resuming(spec: RunSpec, ref: str) -> RunSpec:
+    """The run that goes on from the checkpoint `ref` (`RUN` or `RUN/STEP`).
+
+    That is `spec` itself when the checkpoint is one of its own: a run always goes on from its latest.
+
+    Raises:
+        Refused: the checkpoint has another dataset, mixture or model. NotFound, UsageError: there is no such one.
+    """
+    commit = commits.find(spec.open(), ref)
+    commits.check(commit, spec.identities)
+    if commit.facts["run_id"] == spec.run_id:
+        return spec
+    return RunSpec(spec.store, spec.dataset, spec.manifest, spec.config, commit.name)
