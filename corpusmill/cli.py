@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from types import FrameType
 
-from cyclopts import App, CycloptsError, UnknownCommandError
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
 from corpusmill import __version__
 from corpusmill.errors import MillError, Unavailable, UsageError
@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lineage": ("corpusmill.commands.datasets:lineage", "From checkpoints and shards back to the files of the crawl."),
     "verify": ("corpusmill.commands.datasets:verify", "Check every digest, row and count of a dataset."),
     "export": ("tasks.commands:export", "Write documents, or the fate of every record, to files."),
-    "train": ("flows.commands:train", "Train a model on a dataset."),
+    "train": ("training.commands:train", "Train a model on a dataset."),
     "up": ("flows.platform:up", "Start server, pools, deployments and workers, and leave them running."),
     "down": ("flows.platform:down", "Stop what `up` started: workers first, then the server."),
     "status": ("flows.platform:status", "What runs, and where."),
@@ -61,7 +61,13 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
 def app() -> App:
     """The command tree. Nothing of it is imported before it is used."""
     about = "Web crawls in, training shards with a verifiable history out."
-    root = App(name="mill", help=about, version=__version__, suppress_keyboard_interrupt=False)
+    root = App(
+        name="mill",
+        help=about,
+        version=__version__,
+        default_parameter=Parameter(negative=()),  # no --no-json, no --empty-set
+        suppress_keyboard_interrupt=False,
+    )
     for verb, (target, says) in COMMANDS.items():
         root.command(target, name=verb, help=says)
     for group, (about, verbs) in GROUPS.items():

@@ -5,11 +5,11 @@ Read from the manifest, the lineage table it names, and the COMMIT.json of check
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from corpusmill.store import Output, Store
+from corpusmill.store.receipts import unseal
 
 SHOWN = 12
 """Files and checkpoints that the text lists; --json has all."""
@@ -43,8 +43,8 @@ def checkpoints(store: Store, digest: str) -> Iterator[dict[str, Any]]:
     for path in store.list("checkpoints/"):
         parts = path.split("/")
         if len(parts) == 4 and parts[3] == "COMMIT.json":
-            commit = json.loads(store.get(path))
-            if commit.get("manifest") == digest:
+            commit = unseal(store.get(path), path)
+            if commit["manifest_sha256"] == digest:
                 yield {"run": parts[1], "step": int(parts[2]), "commit": commit}
 
 

@@ -37,7 +37,7 @@ def verify(store: Store, manifest: Mapping[str, Any]) -> dict[str, int]:
         CheckFailed: names the first thing that is not as it should be.
     """
     for fault in funnel.faults(manifest["funnel"]):
-        raise _wrong("the funnel does not add up", fault)
+        raise CheckFailed("the funnel does not add up", fault, "Build the dataset again with this version.")
     checked: dict[str, Output] = {}
     lineage = _object(store, Output.from_json(manifest["tables"]["lineage"]), "tables.lineage", checked)
     rows = store.table(lineage).to_pylist()

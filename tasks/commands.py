@@ -20,7 +20,7 @@ def build(
         tuple[str, ...], Parameter(name="--set", help="Override a key of the recipe: key.path=value; may be repeated.")
     ] = (),
     workers: Annotated[int | None, Parameter(help="Processes; else as many as there are cores.")] = None,
-    create_store: Annotated[bool, Parameter(negative=(), help="Make a store at --store if there is none.")] = False,
+    create_store: Annotated[bool, Parameter(help="Make a store at --store if there is none.")] = False,
     options: InStore = InStore(),
 ) -> None:
     """Build one dataset and publish its manifest. Finished units are never run again."""
@@ -29,14 +29,16 @@ def build(
     from corpusmill.engine import Engine
     from corpusmill.errors import UsageError
     from corpusmill.store import open_store
-    from tasks.chain import build as run_chain
-    from tasks.progress import shown
 
     if workers is not None and workers < 1:
         raise UsageError(f"--workers {workers}", "expected a positive number")
     wanted = load_recipe(recipe, set_)
     at_default = Path(options.uri).absolute() == Path(DEFAULT_STORE).absolute()
     store = open_store(options.uri, create=create_store or at_default)
+    # Imported last: it takes a second, and what was typed wrong should be said at once.
+    from tasks.chain import build as run_chain
+    from tasks.progress import shown
+
     with Engine(workers or _cores()) as engine, shown(engine, sys.stderr) as run:
         built = run_chain(wanted, store, run)
     units_run, units_reused = (sum(counts.values()) for counts in (built.units_run, built.units_reused))
@@ -66,9 +68,7 @@ def export(
     *,
     out: Annotated[Path, Parameter(name=("-o", "--out"), help="Folder to write to.")],
     format_: Annotated[str, Parameter(name="--format", help="jsonl.")] = "jsonl",
-    all_: Annotated[
-        bool, Parameter(name="--all", negative=(), help="Every record ever read, with where and why it ended.")
-    ] = False,
+    all_: Annotated[bool, Parameter(name="--all", help="Every record ever read, with where and why it ended.")] = False,
     options: InStore = InStore(),
 ) -> None:
     """Write the kept documents, or with --all a line for every record ever read, as JSON lines."""

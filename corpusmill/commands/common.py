@@ -21,8 +21,8 @@ DEFAULT_STORE = "./.corpusmill/store"
 class Output:
     """Options of every verb."""
 
-    json: Annotated[bool, Parameter(negative=(), help="Print one JSON document, and errors as JSON.")] = False
-    verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), negative=(), help="Show tracebacks.")] = False
+    json: Annotated[bool, Parameter(help="Print one JSON document, and errors as JSON.")] = False
+    verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), help="Show tracebacks.")] = False
 
     def answer(self, document: Mapping[str, Any], text: str) -> None:
         """The result on stdout: the document with --json, else the text."""
