@@ -1,0 +1,201 @@
+"""Processes that we start: who they are, what they have started, how they end without leaving anything behind.
+
+A process is identified by its id and its start time, so that a recycled id is never signalled. Linux reads /proc;
+elsewhere `ps`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# Runs the command with a SIGTERM from the kernel should the flow be killed: prctl(PR_SET_PDEATHSIG, SIGTERM) outlives
+# exec. Done in the child's own interpreter, because a preexec_fn is unsafe in a process with threads.
+_TETHER = (
+    [sys.executable, "-c", "import ctypes,os,sys; ctypes.CDLL(None).prctl(1, 15); os.execvp(sys.argv[1], sys.argv[1:])"]
+    if sys.platform == "linux"
+    else []
+)
+
+
+@dataclass(frozen=True)
+class Proc:
+    """One process for certain: `started` is the kernel's start time (clock ticks since boot, or `ps`'s text)."""
+
+    pid: int
+    started: str
+
+
+@dataclass(frozen=True)
+class _Row:
+    proc: Proc
+    parent: int
+
+
+def _table() -> dict[int, _Row]:
+    """Every living process (a zombie is not living)."""
+    return _table_of_proc() if Path("/proc/self/stat").exists() else _table_of_ps()
+
+
+def _table_of_proc() -> dict[int, _Row]:
+    rows: dict[int, _Row] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and (row := _read_stat(int(entry.name))):
+            rows[row.proc.pid] = row
+    return rows
+
+
+def _read_stat(pid: int) -> _Row | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()  # the name in parentheses may hold spaces
+    return None if fields[0] in "ZX" else _Row(Proc(pid, fields[19]), int(fields[1]))
+
+
+def _table_of_ps() -> dict[int, _Row]:
+    out = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="], capture_output=True, text=True, check=True
+    ).stdout
+    rows: dict[int, _Row] = {}
+    for line in out.splitlines():
+        pid, parent, stat, started = line.split(None, 3)
+        if not stat.startswith("Z"):
+            rows[int(pid)] = _Row(Proc(int(pid), started.strip()), int(parent))
+    return rows
+
+
+def identify(pid: int) -> Proc | None:
+    """The living process with this id, or None."""
+    if Path("/proc/self/stat").exists():
+        row = _read_stat(pid)
+    else:
+        row = _table_of_ps().get(pid)
+    return row.proc if row else None
+
+
+def alive(proc: Proc) -> bool:
+    """Whether this very process still runs."""
+    return identify(proc.pid) == proc
+
+
+def children(pid: int) -> list[Proc]:
+    """What this process has started itself."""
+    return [row.proc for row in _table().values() if row.parent == pid]
+
+
+def descendants(pids: Sequence[int]) -> set[Proc]:
+    """Everything that these processes have started, at any depth, whatever its session or process group."""
+    rows = _table()
+    started_by: dict[int, list[Proc]] = {}
+    for row in rows.values():
+        started_by.setdefault(row.parent, []).append(row.proc)
+    found: set[Proc] = set()
+    todo = list(pids)
+    while todo:
+        for child in started_by.get(todo.pop(), []):
+            if child not in found:
+                found.add(child)
+                todo.append(child.pid)
+    return found
+
+
+def stop(procs: Sequence[Proc], grace_s: float) -> None:
+    """SIGTERM to the processes, time to end with all their descendants, then SIGKILL for whatever is left."""
+    asked = [proc for proc in procs if alive(proc)]
+    family = {
+        *asked,
+        *descendants([proc.pid for proc in asked]),
+    }  # before the signal: orphans cannot be found by descent
+    for proc in asked:
+        end(proc, signal.SIGTERM)
+    deadline = time.monotonic() + grace_s
+    while time.monotonic() < deadline:
+        family |= descendants([proc.pid for proc in family])  # they may start something while they end
+        if not any(alive(proc) for proc in family):
+            return
+        time.sleep(0.1)
+    for _ in range(50):
+        family |= descendants([proc.pid for proc in family])
+        left = [proc for proc in family if alive(proc)]
+        if not left:
+            return
+        for proc in left:
+            end(proc, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+def end(proc: Proc, number: signal.Signals) -> None:
+    """Send a signal to this very process."""
+    if alive(proc):
+        try:
+            os.kill(proc.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def supervise(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    on_line: Callable[[str], None],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    watch: Callable[[], None] = lambda: None,
+    grace_s: float = 20.0,
+    poll_s: float = 0.5,
+) -> int:
+    """Run a command to its end in a session of its own, and hand on the lines that it writes.
+
+    Output goes to a file, not a pipe: when the caller is killed, the command's last prints still have somewhere to go.
+    Any way out of this function, also a TerminationSignal in the caller, ends the command and all that it started:
+    SIGTERM, `grace_s` (under the 30 s that a Prefect worker waits) to store a checkpoint, SIGKILL.
+
+    Args:
+        log: file for stdout and stderr, made or appended to.
+        on_line: gets each line; limit the rate there.
+        watch: called at every poll; ends the command by raising.
+
+    Returns:
+        the exit status, negative for a signal.
+    """
+    with log.open("ab") as out, log.open("rb") as tail:
+        tail.seek(0, os.SEEK_END)
+        child = subprocess.Popen(
+            [*_TETHER, *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=dict(env or os.environ),
+            cwd=cwd,
+            start_new_session=True,
+        )
+        me = identify(child.pid)
+        seen: set[Proc] = set()
+        rest = b""
+        try:
+            while True:
+                ended = child.poll() is not None
+                seen |= descendants([child.pid]) if not ended else set()
+                *lines, rest = (rest + tail.read()).split(b"\n")
+                for line in lines:
+                    on_line(line.decode("utf-8", "replace").rstrip())
+                if ended:
+                    break
+                watch()
+                time.sleep(poll_s)
+            if rest:
+                on_line(rest.decode("utf-8", "replace").rstrip())
+        finally:
+            # Ranks live in sessions of their own: a signal to the group would miss them, so they are known by descent.
+            stop([me] if me and child.poll() is None else [], grace_s)
+            stop([proc for proc in seen if alive(proc)], grace_s=2.0)
+            child.wait()
+    return child.returncode
