@@ -100,8 +100,8 @@ def exit_codes() -> list[str]:
         lines.append(f"| {code} | {f'`{name}`' if name else ''} | {' '.join(says.split())} |")
     lines += [
         "",
-        "A message says what is wrong and where, why, and the way out. With `--json` it is one JSON document on stderr:",
-        '`{"error": id, "exit_code", "what", "why", "do"}`.',
+        "A message says what is wrong and where, why, and the way out. With `--json` it is one JSON document on",
+        'stderr: `{"error": id, "exit_code", "what", "why", "do"}`.',
     ]
     return lines
 

@@ -1,0 +1,91 @@
+"""Who may import whom, and that names stay out of each other's way."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+import corpusmill
+import flows
+import tasks
+import training
+from corpusmill import cli
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+OURS = {"corpusmill": corpusmill, "tasks": tasks, "flows": flows, "training": training}
+
+
+def modules(*packages: str) -> list[str]:
+    """Names of all modules of our packages."""
+    return [
+        found.name for package in packages for found in pkgutil.walk_packages(OURS[package].__path__, f"{package}.")
+    ]
+
+
+def test_import_rules_hold():
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+def loaded_after(*names: str) -> set[str]:
+    """Top-level modules in memory after importing these in a fresh process."""
+    code = (
+        f"import importlib, json, sys\nfor name in {list(names)!r}: importlib.import_module(name)\n"
+        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_library_and_tasks_load_neither_prefect_nor_torch():
+    assert not loaded_after(*modules("corpusmill", "tasks")) & {"prefect", "torch", "flows", "training"}
+
+
+def test_the_launcher_of_training_loads_neither_torch_nor_prefect():
+    assert not loaded_after("training.commands", "training.launch") & {"prefect", "torch"}
+
+
+def test_no_module_of_flows_hides_a_top_level_package():
+    taken = {*packages_distributions(), *OURS} - {"flows"}
+    assert not {name.split(".")[1] for name in modules("flows")} & taken
+
+
+@pytest.mark.parametrize(
+    "target",
+    [target for target, _ in cli.COMMANDS.values()]
+    + [target for _, verbs in cli.GROUPS.values() for target, _ in verbs.values()],
+)
+def test_every_verb_is_there(target):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"import pkgutil; print(callable(pkgutil.resolve_name({target!r})))"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "True", done.stderr
+
+
+def test_the_wheel_and_the_linters_know_all_packages():
+    text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    names = ", ".join(f'"{name}"' for name in ("corpusmill", "tasks", "flows", "training"))
+    assert text.count(f"[{names}]") >= 3
+
+
+def test_pinned_versions_name_no_source():
+    lines = (REPOSITORY / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert all(line.count("==") == 1 and "/" not in line and "@" not in line for line in lines)
+    assert {"torch==2.13.0"} <= set(lines)
+    assert {line.split("==")[0] for line in lines} >= {"lxml_html_clean", "prefect", "pyarrow", "datasketch"}
