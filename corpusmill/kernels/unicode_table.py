@@ -1,12 +1,13 @@
 """What each character is to the word table: its kind, its folded form and four facts, packed into one uint32.
 
-The table is data of the package (`unicode_table.npz`), made once by `build_table` from Unicode 14.0, and not from the running
-interpreter, so that words do not change with the Python version. A new table is a new VERSION of every stage that counts words:
+The table is data of the package (`unicode_table.npz`), made once by `build_table` from Unicode 14.0, and not from the
+running interpreter, so that words do not change with the Python version. A new table is a new VERSION of every stage
+that counts words:
 
     python -m corpusmill.kernels.unicode_table        # writes unicode_table.npz; a golden test names its digest
 
-Method: the default word boundaries of UAX #29 where they need no dictionary, with two simplifications: scripts written without
-spaces are cut at each letter, and a run of one and the same symbol is one token.
+Method: the default word boundaries of UAX #29 where they need no dictionary, with two simplifications: scripts written
+without spaces are cut at each letter, and a run of one and the same symbol is one token.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class Kind(IntEnum):
     MARK = 4
     """Combining mark: belongs to the token before it; after a separator it begins a word."""
     FORMAT = 5
-    """Invisible (soft hyphen, joiners, directions, variation selectors): belongs to the token before it; else nothing."""
+    """Invisible (soft hyphen, joiners, directions, variation selectors): belongs to the token before it; else
+    nothing."""
     JOINER = 6
     """Apostrophe, middle dot, underscore: inside a word between two WORD characters, else a SYMBOL."""
     NUMERIC = 7
@@ -64,7 +66,7 @@ PUNCTUATION = frozenset(
     "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\u00ab\u00b4\u00bb\u2013\u2014\u2019\u201c\u201d\u201e\u2026\u2236\u2501\u25ba\u3001\u3002"
     "\u3008\u3009\u300a\u300b\u300c\u300d\u3010\u3011\uff01\uff05\uff08\uff09\uff0c\uff0e\uff11\uff1a\uff1b\uff1f\uff5e"
 )
-"""The visible characters of datatrove 0.10.1 `utils/text.py` PUNCTUATION (a list by hand; the full-width 1 is in it)."""
+"""The visible characters of PUNCTUATION in datatrove 0.10.1 (a list by hand; the full-width 1 is in it)."""
 
 JOINERS = "'\u2019\u00b7\u05f3\u05f4_"
 """Typewriter and curly apostrophe, middle dot (Catalan), geresh and gershayim (Hebrew), underscore (identifiers)."""
@@ -98,7 +100,8 @@ def load_table() -> NDArray[np.uint32]:
 
 
 def save_table(table: NDArray[np.uint32], file: Path) -> None:
-    """Write a table as `load_table` reads it: facts, and how far each character is from its fold (small when compressed)."""
+    """Write a table as `load_table` reads it: facts, and how far each character is from its fold (small when
+    compressed)."""
     fold = (table & FOLD_MASK).astype(np.int32)
     shift = np.where(fold == 0, NO_TRACE, fold - np.arange(LIMIT)).astype(np.int32)
     np.savez_compressed(file, facts=(table >> KIND_SHIFT).astype(np.uint8), shift=shift)

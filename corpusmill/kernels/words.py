@@ -2,48 +2,75 @@
 
 One definition of a word serves all of it: measures, signatures, digests, the benchmark screen. A token is one of
 
-* a **word**: a maximal run of letters, numbers and marks; an apostrophe, middle dot or underscore between two of them and a full
-  stop or comma between two digits belong to it ("don't", "snake_case", "1,000.5" are one word; "well-known" is two and a symbol);
-* a **word of one character** in scripts written without spaces: each ideograph, kana and Hangul syllable, and each letter of
-  Thai, Lao, Khmer and Burmese, with the marks that follow it (UAX #29 without a dictionary);
+* a **word**: a maximal run of letters, numbers and marks; an apostrophe, middle dot or underscore between two of them
+  and a full stop or comma between two digits belong to it ("don't", "snake_case", "1,000.5" are one word; "well-known"
+  is two and a symbol);
+* a **word of one character** in scripts written without spaces: each ideograph, kana and Hangul syllable, and each
+  letter of Thai, Lao, Khmer and Burmese, with the marks that follow it (UAX #29 without a dictionary);
 * a **symbol**: a run of one and the same punctuation mark or symbol ("...", "---", but `),` is two).
 
-Marks and invisible characters belong to the token they follow. Spaces, controls and U+200B separate. The folded form of a word is
-lower case, without apostrophes and invisible characters; digits stay; nothing is normalised (NFC and NFD differ).
+Marks and invisible characters belong to the token they follow. Spaces, controls and U+200B separate. The folded form
+of a word is lower case, without apostrophes and invisible characters; digits stay; nothing is normalised (NFC and NFD
+differ).
 
-Numba's on-disk cache (`__pycache__`, or NUMBA_CACHE_DIR; safe to share between processes) looks at the time stamp of a kernel's
-own file only: so kernels of other files take this table's arrays, and call no compiled function of this file.
+Numba's on-disk cache (`__pycache__`, or NUMBA_CACHE_DIR; safe to share between processes) looks at the time stamp of a
+kernel's own file only: so kernels of other files take this table's arrays, and call no compiled function of this file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.kernels.bytehash import (
+    SEED,
+    U,
+    absorb,
+    address_of,
+    has_ascii_letter,
+    load8,
+    load32,
+    load_chunk,
+    lower_ascii,
+)
 from corpusmill.kernels.hashing import mix64
-from corpusmill.kernels.unicode_table import ALPHA, DIGIT, FOLD_MASK, KIND_SHIFT, LIMIT, NON_PUNCTUATION, Kind
-from corpusmill.kernels.unicode_table import load_table, pack
+from corpusmill.kernels.unicode_table import (
+    ALPHA,
+    DIGIT,
+    FOLD_MASK,
+    KIND_SHIFT,
+    LIMIT,
+    NON_PUNCTUATION,
+    Kind,
+    load_table,
+    pack,
+)
 
 HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD = 1, 2, 4
-"""Bits of a token's flags: it has a letter; it has a character that datatrove does not list as punctuation; it is no symbol."""
+"""Bits of a token's flags: it has a letter; it has a character that datatrove does not list as punctuation; it is no
+symbol."""
 
 SLICE_BYTES = 1 << 19
-"""Kernels walk a batch in slices of about so many bytes of text, so that the word table stays in the processor's cache."""
+"""Kernels walk a batch in slices of about so many bytes of text, so that the word table stays in the processor's
+cache."""
 
-_SEPARATOR, _WORD, _SINGLE = int(Kind.SEPARATOR), int(Kind.WORD), int(Kind.SINGLE)
-_MARK, _FORMAT, _JOINER, _NUMERIC = int(Kind.MARK), int(Kind.FORMAT), int(Kind.JOINER), int(Kind.NUMERIC)
-_IDEOGRAPH = pack(0, Kind.SINGLE, alpha=True)
-_TAG = pack(0, Kind.FORMAT)
-_OTHER = pack(0, Kind.SYMBOL)
-_STRAY = 0xFFFD
-_SEED = np.uint64(0x243F6A8885A308D3)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_U32 = np.uint64(0xFFFFFFFF)
+_SEPARATOR, _WORD, _SINGLE = np.uint64(Kind.SEPARATOR), np.uint64(Kind.WORD), np.uint64(Kind.SINGLE)
+_MARK, _FORMAT = np.uint64(Kind.MARK), np.uint64(Kind.FORMAT)
+_JOINER, _NUMERIC = np.uint64(Kind.JOINER), np.uint64(Kind.NUMERIC)
+_FOLD, _SHIFT, _DIGIT = np.uint64(FOLD_MASK), np.uint64(KIND_SHIFT), np.uint64(DIGIT)
+_ALPHA, _NON_PUNCTUATION = np.uint64(ALPHA), np.uint64(NON_PUNCTUATION)
+_IDEOGRAPH = np.uint64(pack(0, Kind.SINGLE, alpha=True))
+_TAG, _OTHER = np.uint64(pack(0, Kind.FORMAT)), np.uint64(pack(0, Kind.SYMBOL))
+_LIMIT, _STRAY = np.uint64(LIMIT), np.uint64(0xFFFD)
+
+# Classes of bytes: blank, symbol, ASCII letter or digit, ASCII that may join words, part of a longer character.
+_BLANK, _SIGNS, _LETTERS, _JOINTS, _WIDE = (U(c) for c in range(5))
 
 
 @dataclass(frozen=True)
@@ -59,7 +86,7 @@ class WordTable:
     chars: NDArray[np.int32]
     """Its length in characters."""
     folded: NDArray[np.uint64]
-    """Hash of the folded form: shingles, n-grams."""
+    """Hash of the folded form of a word (shingles, n-grams), of a symbol as it stands."""
     exact: NDArray[np.uint64]
     """Hash of the form in the text: repetition measures."""
     flags: NDArray[np.uint8]
@@ -85,12 +112,37 @@ def word_table(text: pa.Array) -> WordTable:
         ValueError: another type, or nulls.
     """
     data, bounds = text_buffers(text)
-    room = int(bounds[-1] - bounds[0])  # a token has at least one byte; pages that stay empty cost nothing
+    room = int(bounds[-1] - bounds[0]) + 1  # a token has at least one byte; pages that stay empty cost nothing
     offsets = np.empty(len(bounds), np.int64)
     start, stop, chars = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     folded, exact, flags = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint8)
-    n = _scan(data, bounds, load_table(), offsets, start, stop, chars, folded, exact, flags)
+    runs = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
+    table, classes = load_table(), _byte_classes()
+    n = int(
+        _scan(
+            address_of(data),
+            bounds,
+            address_of(table),
+            address_of(classes),
+            runs,
+            offsets,
+            start,
+            stop,
+            chars,
+            exact,
+            folded,
+            flags,
+        )
+    )
     return WordTable(offsets, start[:n], stop[:n], chars[:n], folded[:n], exact[:n], flags[:n])
+
+
+@cache
+def _byte_classes() -> NDArray[np.uint8]:
+    """Class of each byte, uint8[256]."""
+    by_kind = {Kind.SEPARATOR: _BLANK, Kind.WORD: _LETTERS, Kind.JOINER: _JOINTS, Kind.NUMERIC: _JOINTS}
+    kinds = [Kind(int(entry) >> KIND_SHIFT & 7) for entry in load_table()[:0x80]]
+    return np.array([by_kind.get(kind, _SIGNS) for kind in kinds] + [_WIDE] * 0x80, np.uint8)
 
 
 def text_buffers(text: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -111,7 +163,8 @@ def text_buffers(text: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def slices(text: pa.LargeStringArray) -> Iterator[tuple[int, pa.LargeStringArray]]:
-    """Consecutive slices of about SLICE_BYTES (at least one document each), each with the number of its first document."""
+    """Consecutive slices of about SLICE_BYTES (at least one document each), each with the number of its first
+    document."""
     _, bounds = text_buffers(text)
     first = 0
     while first < len(text):
@@ -127,107 +180,194 @@ def _frozen(array: NDArray) -> NDArray:
     return view
 
 
-@numba.njit(nogil=True, cache=True)
-def _decode(data: NDArray[np.uint8], i: int, end: int, table: NDArray[np.uint32]) -> tuple[int, int, int]:
-    """Code point, its packed entry and its length in bytes at data[i]; a cut sequence is U+FFFD of one byte."""
-    b = np.int64(data[i])
-    if b < 0x80:
-        return b, np.int64(table[b]), 1
-    width = 2 if b < 0xE0 else 3 if b < 0xF0 else 4
-    if i + width > end or b < 0xC0:
-        return _STRAY, np.int64(table[_STRAY]), 1
-    if width == 2:
-        code = (b & 0x1F) << 6 | (np.int64(data[i + 1]) & 0x3F)
-    elif width == 3:
-        code = (b & 0x0F) << 12 | (np.int64(data[i + 1]) & 0x3F) << 6 | (np.int64(data[i + 2]) & 0x3F)
+@numba.njit(nogil=True, inline="always")
+def decode(at: U, end: U, table: U) -> tuple[U, U, U]:
+    """Code point, its packed entry and its length in bytes at an address; a cut sequence is U+FFFD of one byte."""
+    code, width = load8(at), U(1)
+    if code >= U(0x80):
+        width = U(2) if code < U(0xE0) else U(3) if code < U(0xF0) else U(4)
+        if at + width > end or code < U(0xC0):
+            code, width = _STRAY, U(1)
+        else:
+            code &= U(0x7F) >> width
+            k = U(1)
+            while k < width:
+                code = code << U(6) | (load8(at + k) & U(0x3F))
+                k += U(1)
+    if code < _LIMIT:
+        entry = load32(table + U(4) * code)
+    elif code < U(0x40000):
+        entry = _IDEOGRAPH | code
+    elif U(0xE0000) <= code < U(0xE1000):
+        entry = _TAG
     else:
-        code = (
-            (b & 0x07) << 18
-            | (np.int64(data[i + 1]) & 0x3F) << 12
-            | (np.int64(data[i + 2]) & 0x3F) << 6
-            | (np.int64(data[i + 3]) & 0x3F)
-        )
-    if code < LIMIT:
-        return code, np.int64(table[code]), width
-    if code < 0x40000:
-        return code, _IDEOGRAPH | code, width
-    if 0xE0000 <= code < 0xE1000:
-        return code, _TAG, width
-    return code, _OTHER | code, width
+        entry = _OTHER | code
+    return code, entry, width
+
+
+@numba.njit(nogil=True, inline="always")
+def utf8_size(code: U) -> U:
+    """Bytes of a character in UTF-8; 0 for U+0000, which stands for nothing in a fold."""
+    return U(code > U(0)) + U(code >= U(0x80)) + U(code >= U(0x800)) + U(code >= U(0x10000))
+
+
+@numba.njit(nogil=True, inline="always")
+def utf8_byte(code: U, size: U, k: U) -> U:
+    """Byte k of the UTF-8 form, `size` bytes long, of a character."""
+    if size == U(1):
+        return code
+    bits = code >> (U(6) * (size - U(1) - k))
+    return U(0x80) | (bits & U(0x3F)) if k > U(0) else ((U(0xF00) >> size) & U(0xFF)) | bits
+
+
+@numba.njit(nogil=True, inline="always")
+def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
+    """`hash_bytes` of an ASCII token, `hash_bytes` of its lower case, and whether it has a letter."""
+    exact = folded = SEED ^ size
+    letter = False
+    while size > U(0):
+        chunk = load_chunk(at, size)
+        exact = absorb(exact, chunk)
+        folded = absorb(folded, lower_ascii(chunk))
+        letter |= has_ascii_letter(chunk)
+        at += U(8)
+        size -= min(size, U(8))
+    return mix64(exact), mix64(folded), letter
+
+
+@numba.njit(nogil=True, cache=True)
+def _hash_folded(at: U, end: U, table: U) -> U:
+    """`hash_bytes` of the folded form of a word."""
+    length, i = U(0), at
+    while i < end:  # its length comes first
+        _, entry, width = decode(i, end, table)
+        length += utf8_size(entry & _FOLD)
+        i += width
+    h = SEED ^ length
+    chunk, filled, i = U(0), U(0), at
+    while i < end:
+        _, entry, width = decode(i, end, table)
+        size = utf8_size(entry & _FOLD)
+        k = U(0)
+        while k < size:
+            chunk |= utf8_byte(entry & _FOLD, size, k) << (U(8) * filled)
+            filled += U(1)
+            if filled == U(8):
+                h = absorb(h, chunk)
+                chunk, filled = U(0), U(0)
+            k += U(1)
+        i += width
+    if filled > U(0):
+        h = absorb(h, chunk)
+    return mix64(h)
+
+
+@numba.njit(nogil=True, cache=True)
+def _token(at: U, end: U, table: U) -> tuple[U, U, U, U, U]:
+    """Read one token of any kind: bytes, characters, exact hash, folded hash, flags. No characters: a separator, no
+    token."""
+    code, entry, width = decode(at, end, table)
+    first = (entry >> _SHIFT) & U(7)
+    i = at + width
+    if first in (_SEPARATOR, _FORMAT):
+        return width, U(0), U(0), U(0), U(0)
+    bits, length, symbol, digit = entry, U(1), code, entry & _DIGIT
+    plain = code < U(0x80)  # ASCII without apostrophes: the folded form is the lower case of the bytes
+    in_word = first in (_WORD, _MARK)
+    in_run = not in_word and first != _SINGLE
+    while i < end:
+        code, entry, width = decode(i, end, table)
+        kind = (entry >> _SHIFT) & U(7)
+        if kind == _WORD and in_word:
+            digit = entry & _DIGIT
+        elif kind in (_MARK, _FORMAT):
+            in_run = False
+        elif in_word and i + width < end and (kind == _JOINER or (kind == _NUMERIC and digit != U(0))):
+            _, after, _ = decode(i + width, end, table)
+            if (after >> _SHIFT) & U(7) != _WORD or (kind == _NUMERIC and after & _DIGIT == U(0)):
+                break
+        elif not (in_run and code == symbol):
+            break
+        plain = plain and code < U(0x80) and entry & _FOLD != U(0)
+        bits |= entry
+        length += U(1)
+        i += width
+    exact, folded, _ = _hash_ascii(at, i - at)
+    flags = U(0)
+    if in_word or first == _SINGLE:
+        flags = U(IS_WORD)
+        folded = folded if plain else _hash_folded(at, i, table)
+    else:
+        folded = exact
+    flags |= U(HAS_LETTER) if bits & _ALPHA != U(0) else U(0)
+    flags |= U(HAS_NON_PUNCTUATION) if bits & _NON_PUNCTUATION != U(0) else U(0)
+    return i - at, length, exact, folded, flags
 
 
 @numba.njit(nogil=True, cache=True)
 def _scan(
-    data: NDArray[np.uint8],
+    data: U,
     bounds: NDArray[np.int64],
-    table: NDArray[np.uint32],
+    table: U,
+    classes: U,
+    runs: NDArray[np.int32],
     offsets: NDArray[np.int64],
     start: NDArray[np.int32],
     stop: NDArray[np.int32],
     chars: NDArray[np.int32],
-    folded: NDArray[np.uint64],
     exact: NDArray[np.uint64],
+    folded: NDArray[np.uint64],
     flags: NDArray[np.uint8],
-) -> int:
-    n = 0
+) -> U:
+    """Fill the word table. First the runs of bytes of one class, without a branch; then tokens, from whole runs where
+    one will do.
+
+    Finding the end of each word by a loop costs a mispredicted branch a word: half the speed.
+    """
+    n = U(0)
     for d in range(len(bounds) - 1):
-        begin, end = bounds[d], bounds[d + 1]
         offsets[d] = n
-        i = begin
-        while i < end:
-            code, entry, width = _decode(data, i, end, table)
-            first = (entry >> KIND_SHIFT) & 7
-            if first == _SEPARATOR or first == _FORMAT:
-                i += width
+        text = data + U(bounds[d])
+        size = U(bounds[d + 1]) - U(bounds[d])
+        last, i, before = U(0), U(0), U(255)
+        while i < size:
+            now = load8(classes + load8(text + i))
+            runs[last] = i
+            last += U(now != before)
+            before = now
+            i += U(1)
+        runs[last] = size
+        r, done = U(0), U(0)  # bytes before `done` belong to tokens already
+        while r < last:
+            i, end = max(U(runs[r]), done), U(runs[r + U(1)])
+            r += U(1)
+            now = load8(classes + load8(text + i)) if i < end else _BLANK
+            if now == _BLANK:
                 continue
-            start[n] = i - begin
-            bits = entry
-            e = (_SEED ^ np.uint64(code)) * _MULTIPLIER
-            f = (_SEED ^ np.uint64(entry & FOLD_MASK)) * _MULTIPLIER
-            length = 1
-            i += width
-            digit = entry & DIGIT
-            in_word = first == _WORD or first == _MARK
-            in_run = not in_word and first != _SINGLE
-            symbol = code
+            after = load8(classes + load8(text + end)) if end < size else _BLANK
+            if now == _LETTERS:
+                whole = after <= _SIGNS
+                if after == _JOINTS:  # one joint between letters may join: `_token` knows
+                    beyond = load8(classes + load8(text + end + U(1))) if end + U(1) < size else _BLANK
+                    whole = beyond != _LETTERS and beyond != _WIDE
+            else:
+                whole = now != _WIDE and after != _WIDE and end == i + U(1)
+            if whole:
+                start[n], stop[n], chars[n] = i, end, end - i
+                exact[n], folded[n], letter = _hash_ascii(text + i, end - i)
+                other = load32(table + U(4) * load8(text + i)) & _NON_PUNCTUATION != U(0)
+                facts = np.uint8(HAS_NON_PUNCTUATION) if other else np.uint8(0)
+                if now == _LETTERS:
+                    facts |= np.uint8(IS_WORD) | np.uint8(letter)
+                flags[n] = facts
+                n += U(1)
+                continue
             while i < end:
-                while in_word and i < end and data[i] < 0x80:  # the fast path: two thirds of the bytes of English text
-                    entry = np.int64(table[data[i]])
-                    if (entry >> KIND_SHIFT) & 7 != _WORD:
-                        break
-                    bits |= entry
-                    e = (e ^ np.uint64(data[i])) * _MULTIPLIER
-                    f = (f ^ np.uint64(entry & FOLD_MASK)) * _MULTIPLIER
-                    length += 1
-                    i += 1
-                    digit = entry & DIGIT
-                if i >= end:
-                    break
-                code, entry, width = _decode(data, i, end, table)
-                kind = (entry >> KIND_SHIFT) & 7
-                if kind == _WORD and in_word:
-                    digit = entry & DIGIT
-                elif kind == _MARK or kind == _FORMAT:
-                    in_run = False
-                elif in_word and i + width < end and (kind == _JOINER or (kind == _NUMERIC and digit != 0)):
-                    _, after, _ = _decode(data, i + width, end, table)
-                    if (after >> KIND_SHIFT) & 7 != _WORD or (kind == _NUMERIC and after & DIGIT == 0):
-                        break
-                elif not (in_run and code == symbol):
-                    break
-                bits |= entry
-                e = (e ^ np.uint64(code)) * _MULTIPLIER
-                if entry & FOLD_MASK:
-                    f = (f ^ np.uint64(entry & FOLD_MASK)) * _MULTIPLIER
-                length += 1
+                width, length, hash_exact, hash_folded, found = _token(text + i, text + size, table)
+                start[n], stop[n], chars[n] = i, i + width, length
+                exact[n], folded[n], flags[n] = hash_exact, hash_folded, found
+                n += U(length > U(0))
                 i += width
-            stop[n] = i - begin
-            chars[n] = length
-            exact[n] = mix64(e)
-            folded[n] = mix64(f)
-            word = IS_WORD if in_word or first == _SINGLE else 0
-            letter = HAS_LETTER if bits & ALPHA else 0
-            flags[n] = word | letter | (HAS_NON_PUNCTUATION if bits & NON_PUNCTUATION else 0)
-            n += 1
+            done = i
     offsets[len(bounds) - 1] = n
     return n
