@@ -31,10 +31,14 @@ class Engine:
 
     Args:
         workers: processes; 1 runs the units in this process.
+        shared: threads share this engine, and every unit goes to the pool, also a single one: units in threads of this
+            process would wait for each other and could not be ended.
     """
 
-    def __init__(self, workers: int = 1) -> None:
+    def __init__(self, workers: int = 1, *, shared: bool = False) -> None:
         self.workers = max(1, workers)
+        self.shared = shared
+        self._closed = False
         self._pool: ProcessPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -44,7 +48,9 @@ class Engine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        pool, self._pool = self._pool, None
+        with self._lock:
+            self._closed = True  # a thread whose units were killed here must not start them again
+            pool, self._pool = self._pool, None
         if pool is None:
             return
         if kind is not None:
@@ -61,7 +67,7 @@ class Engine:
         Raises:
             the first item's error; Incomplete when workers keep dying.
         """
-        if self.workers == 1 or len(items) <= 1:
+        if not self.shared and (self.workers == 1 or len(items) <= 1):
             return self._here(fn, items, on_done)
         results: dict[int, R] = {}
         errors: dict[int, Exception] = {}
@@ -109,6 +115,10 @@ class Engine:
 
     def _live_pool(self) -> ProcessPoolExecutor:
         with self._lock:
+            if self._closed:
+                raise Incomplete(
+                    "the work was ended", "its process pool is closed", "Finished units are stored: run it again."
+                )
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(self.workers, context, initializer=_start, initargs=(os.getpid(),))

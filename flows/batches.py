@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -57,9 +56,9 @@ class Batches:
 
 
 def is_transient(task: object, run: TaskRun, state: State[Any]) -> bool:
-    """Whether trying again may help: something outside was away, or the pool lost a worker."""
+    """Whether trying again may help: something outside was away. (The engine itself replaces workers that die.)"""
     error = state.result(raise_on_failure=False)
-    return isinstance(error, (Unavailable, ConnectionError, TimeoutError, BrokenProcessPool))
+    return isinstance(error, (Unavailable, ConnectionError, TimeoutError))
 
 
 @task(
@@ -87,7 +86,7 @@ def in_batches(workers: int) -> Iterator[Runner]:
         workers: processes of the pool.
     """
     batches = Batches()
-    with Engine(workers) as engine:
+    with Engine(workers, shared=True) as engine:
 
         def run(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
             cut = batches.cut(units)

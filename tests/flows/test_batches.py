@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prefect.states import Failed
 
+from corpusmill.engine import Engine
 from corpusmill.errors import CheckFailed, MillError, Unavailable
+from corpusmill.processes import identify
 from flows.batches import TASK_RUNS, WIDEST, Batches, is_transient
 
 CHAIN_AT_90_000_FILES = [
@@ -62,3 +68,43 @@ def test_only_what_may_pass_is_tried_again(error: Exception, again: bool) -> Non
     state: Any = Failed(data=error)
     run: Any = None
     assert is_transient(None, run, state) is again
+
+
+def test_a_single_unit_leaves_the_flow_process_alone() -> None:
+    with Engine(1, shared=True) as engine:
+        assert engine.map(own_pid, [0]) != [os.getpid()]
+
+
+def own_pid(_: int) -> int:
+    return os.getpid()
+
+
+def test_a_cancelled_flow_ends_the_units_of_its_batches_at_once(tmp_path: Path) -> None:
+    """The pool dies under the threads that wait for it, and none of them makes a new one."""
+    ended: list[BaseException] = []
+    began = time.monotonic()
+
+    def batch() -> None:
+        try:
+            engine.map(endless, [tmp_path])
+        except BaseException as err:
+            ended.append(err)
+
+    threads = [threading.Thread(target=batch) for _ in range(3)]
+    engine = Engine(2, shared=True)
+    for thread in threads:
+        thread.start()
+    while len(list(tmp_path.iterdir())) < 2:
+        time.sleep(0.05)
+        assert time.monotonic() - began < 60
+    engine.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    for thread in threads:
+        thread.join(timeout=20)
+    assert [str(err).splitlines()[0] for err in ended] == ["the work was ended"] * 3
+    pids = [int(file.name) for file in tmp_path.iterdir()]
+    assert not any(identify(pid) for pid in pids)
+
+
+def endless(folder: Path) -> None:
+    (folder / str(os.getpid())).touch()
+    time.sleep(600)

@@ -1,0 +1,99 @@
+"""One real Prefect server with its workers for all tests of a session that need one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from flows import supervisor
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.objects import FlowRun
+
+PREFECT_VARIABLES = ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME", "PREFECT_PROFILE")
+
+
+@pytest.fixture(scope="session")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[supervisor.Platform]:
+    """Server, pools, deployments, automations and workers, in a home of their own; this process is a client of it."""
+    before = dict(os.environ)
+    for name in PREFECT_VARIABLES:
+        os.environ.pop(name, None)
+    os.environ["CORPUSMILL_WORKERS"] = "2"
+    home = tmp_path_factory.mktemp("platform")
+    try:
+        started = supervisor.start(home, "127.0.0.1", None, str(home / "store"), print, lambda: None)
+        yield started
+        supervisor.stop_platform(started)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture
+def client(platform: supervisor.Platform) -> Iterator[SyncPrefectClient]:
+    """A client of that server."""
+    from prefect import get_client
+
+    with get_client(sync_client=True) as client:
+        yield client
+
+
+@pytest.fixture
+def run(client: SyncPrefectClient) -> Callable[..., FlowRun]:
+    """`run("flow/deployment", **parameters)`: the flow run, started but not waited for."""
+
+    def start(deployment: str, **parameters: Any) -> FlowRun:
+        found = client.read_deployment_by_name(deployment)
+        return client.create_flow_run_from_deployment(found.id, parameters=parameters)
+
+    return start
+
+
+TRAINING = """
+name = "toy"
+
+[model]
+dim = 16
+layers = 1
+heads = 1
+hidden = 32
+
+[mixture]
+global_batch = 4
+max_epochs = 1_000_000
+
+[[mixture.stage]]
+steps = {steps}
+
+[run]
+nproc = 2
+micro_batch = 2
+checkpoint_every = 1000
+"""
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A small published dataset: address of its store, manifest digest."""
+    from tests.training.packed import publish_dataset
+
+    folder = tmp_path_factory.mktemp("toy")
+    return str(folder / "store"), publish_dataset(folder / "store", folder / "scratch")
+
+
+@pytest.fixture
+def training_config(tmp_path: Path) -> Callable[[int], str]:
+    """A file with a training config of so many steps."""
+
+    def write(steps: int) -> str:
+        file = tmp_path / f"toy-{steps}.toml"
+        file.write_text(TRAINING.format(steps=steps))
+        return str(file)
+
+    return write

@@ -1,0 +1,34 @@
+"""Waiting for flow runs, and what they left on the server."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from prefect.client.schemas.filters import ArtifactFilter, LogFilter
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+
+def until_final(client: SyncPrefectClient, run: Any, timeout_s: float = 240) -> Any:
+    """The flow run in its final state; its log has arrived too."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        run = client.read_flow_run(run.id)
+        if run.state is not None and run.state.is_final():
+            time.sleep(2.5)  # log lines go through in batches of two seconds
+            return run
+        time.sleep(0.3)
+    raise AssertionError(f"{run.name} is {run.state} after {timeout_s} s:\n" + "\n".join(logs_of(client, run)))
+
+
+def logs_of(client: SyncPrefectClient, run: Any) -> list[str]:
+    """Lines of a flow run's log."""
+    return [log.message for log in client.read_logs(LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}}))]
+
+
+def artifacts_of(client: SyncPrefectClient, run: Any) -> dict[str, Any]:
+    """Artifacts of a flow run by key."""
+    wanted = ArtifactFilter.model_validate({"flow_run_id": {"any_": [run.id]}})
+    return {artifact.key: artifact.data for artifact in client.read_artifacts(artifact_filter=wanted)}
