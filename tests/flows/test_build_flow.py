@@ -1,0 +1,109 @@
+"""The flow `build-dataset` on a real server: the same dataset as `mill build`, and who trains on it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter, TaskRunFilter
+
+from corpusmill.config import load_recipe
+from corpusmill.store import open_store
+from flows.demo import overrides
+from flows.platform import sample_crawl
+from tests.flows.waiting import artifacts_of, logs_of, until_final
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample crawl and an empty store."""
+    folder = tmp_path_factory.mktemp("build")
+    sample_crawl(folder)
+    open_store(folder / "store", create=True)
+    return folder
+
+
+def trainings(client: SyncPrefectClient, since: datetime) -> list[Any]:
+    """Flow runs of train/demo from then on."""
+    return client.read_flow_runs(
+        deployment_filter=DeploymentFilter.model_validate({"tags": {"all_": ["demo"]}}),
+        flow_run_filter=FlowRunFilter.model_validate({"expected_start_time": {"after_": since}}),
+    )
+
+
+def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_training(
+    client: SyncPrefectClient, run: Run, home: Path, training_config: Callable[[int], str]
+) -> None:
+    from corpusmill.engine import Engine
+    from tasks.chain import build
+
+    store, wish = open_store(home / "store"), [*overrides(home), f"train={training_config(4)}"]
+    began = datetime.now(UTC)
+    first = until_final(client, run("build-dataset/demo", recipe="demo", set=wish, store=store.uri))
+    assert first.state.is_completed(), logs_of(client, first)
+    name, digest = store.resolve("demo")
+    manifest = store.manifest(digest, name)
+    assert {f"manifest:{digest[:16]}", "dataset:demo"} <= set(first.tags)
+
+    artifacts = artifacts_of(client, first)
+    assert set(artifacts) == {"funnel", "dataset-card", "rejects-sample", "manifest"}
+    table = json.loads(artifacts["funnel"])
+    keys = ("stage", "docs_in", "docs_out", "bytes_in", "bytes_out")
+    assert [[row[key] for key in keys] for row in table] == [[row[key] for key in keys] for row in manifest["funnel"]]
+    assert digest in artifacts["dataset-card"]
+
+    runs = client.read_task_runs(task_run_filter=TaskRunFilter.model_validate({"flow_run_id": {"any_": [first.id]}}))
+    files = 6
+    assert files <= len(runs) <= 4 * files
+    assert all(task.state.is_completed() for task in runs)
+
+    with Engine(1) as engine:
+        again = build(load_recipe("demo", wish), store, lambda stage, fn, units: engine.map(fn, units))
+    assert (again.digest, sum(again.units_run.values())) == (digest, 0)
+
+    training = until_one(client, began, digest)
+    assert training.state.is_completed(), logs_of(client, training)
+    assert f"manifest:{digest[:16]}" in training.tags
+
+    # Asking directly, on top: the event is silent, and the training that is asked for is done already.
+    began = datetime.now(UTC)
+    second = until_final(client, run("build-dataset/demo", recipe="demo", set=wish, store=store.uri, train=True))
+    assert second.state.is_completed(), logs_of(client, second)
+    assert any("0 units run" in line for line in logs_of(client, second))
+    assert f"manifest:{digest[:16]}" in second.tags
+    asked = until_one(client, began, digest)
+    assert asked.state.is_completed()
+    assert {tag for tag in training.tags if tag.startswith("run:")} <= set(asked.tags)
+    assert any("finished before" in line for line in logs_of(client, asked))
+    time.sleep(6)  # an automation that had matched would have acted: it takes 2 to 4 s
+    assert [found.id for found in trainings_only(client, began, digest)] == [asked.id]
+
+
+def trainings_only(client: SyncPrefectClient, since: datetime, digest: str) -> list[Any]:
+    return [found for found in trainings(client, since) if found.parameters.get("manifest") == digest]
+
+
+def until_one(client: SyncPrefectClient, since: datetime, digest: str) -> Any:
+    """The one training that starts, in its final state."""
+    deadline = time.monotonic() + 90
+    while not (found := trainings_only(client, since, digest)):
+        assert time.monotonic() < deadline, "no training started"
+        time.sleep(0.5)
+    assert len(found) == 1
+    return until_final(client, found[0])
+
+
+def test_a_recipe_with_a_fault_fails_with_all_of_it_in_the_message(client: SyncPrefectClient, run: Run) -> None:
+    failed = until_final(client, run("build-dataset/demo", recipe="demo", set=["pack.seq_length=5"]))
+    assert failed.state.is_failed()
+    assert "pack.seq_length: unknown key" in failed.state.message
