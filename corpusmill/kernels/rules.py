@@ -139,7 +139,7 @@ def apply_rules(measures: pa.RecordBatch, rules: RuleSet) -> tuple[pa.Array, pa.
     names = np.array([rule.name for rule in rules.rules], dtype=object)
     bounds = np.array([rule.bound for rule in rules.rules], dtype=np.float64)
     return (
-        pa.array(np.where(passed, None, names[first]), pa.string()),
+        pa.array(names[first], pa.string(), mask=passed),
         pa.array(failed),
         pa.array(value, mask=passed | np.isnan(value)),
         pa.array(bounds[first], mask=passed),
