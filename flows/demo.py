@@ -29,8 +29,8 @@ TRAINING_APPEARS_S = 120
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What the demo prints at its end, beside what the store says itself."""
+class Made:
+    """What the demo has made, beside what the store says itself."""
 
     digest: str
     run_id: str
@@ -38,7 +38,7 @@ class Shown:
     last_words: str
 
 
-def on_platform(store_uri: str, home: Path, *, keep: bool) -> None:
+def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
     """Run the deployments and let the event start the training; what was started is stopped again, unless `keep`.
 
     Raises:
@@ -57,7 +57,7 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> None:
         supervisor.point_prefect_at(platform.env)
         sample_crawl(home)
     try:
-        shown = _runs(platform, store_uri, home, console)
+        digest, run_id, tags = _runs(platform, store_uri, home, console)
     except BaseException:
         console.print(f"logs: {platform.home / 'logs'}")
         raise
@@ -66,10 +66,12 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> None:
             with progress(console) as say:
                 say("stopping: workers, then the server")
                 supervisor.stop_platform(platform)
-    print(report(store_uri, shown))
+    address = "`mill up`, then the address it prints" if ours and not keep else platform.ui_url
+    return Made(digest, run_id, tags, f"UI         {address}; these runs are in it. `mill down` stops it.")
 
 
-def _runs(platform: supervisor.Platform, store_uri: str, home: Path, console: Console) -> Shown:
+def _runs(platform: supervisor.Platform, store_uri: str, home: Path, console: Console) -> tuple[str, str, list[str]]:
+    """Build and training as deployments: manifest digest, training run id, tags of the training's flow run."""
     from prefect import get_client
 
     from corpusmill.store import open_store
@@ -88,8 +90,7 @@ def _runs(platform: supervisor.Platform, store_uri: str, home: Path, console: Co
         training = watched(client, training_of(client, digest, began), console)
         tags = client.read_flow_run(training.id).tags
         run_id = next(tag.removeprefix("run:") for tag in tags if tag.startswith("run:"))
-    words = f"UI         `mill up`, then the address it prints; `mill down` stops it. This run's: {training.name}"
-    return Shown(digest, run_id, tags, words)
+    return digest, run_id, tags
 
 
 def overrides(home: Path) -> list[str]:
@@ -162,7 +163,7 @@ def training_of(client: SyncPrefectClient, digest: str, since: datetime) -> Flow
     )
 
 
-def plain(store_uri: str, home: Path) -> None:
+def plain(store_uri: str, home: Path) -> Made:
     """The same chain and the same training in plain Python, without Prefect."""
     from corpusmill.config import load_recipe
     from corpusmill.engine import Engine
@@ -182,7 +183,7 @@ def plain(store_uri: str, home: Path) -> None:
     assert recipe.train is not None, "the demo's recipe names its training config"
     result = train_in_process(store.uri, built.digest, recipe.train, on_line=dimmed(console))
     words = "platform   `mill demo` does the same through Prefect, `mill up` leaves it running"
-    print(report(store_uri, Shown(built.digest, result["run_id"], result["tags"], words)))
+    return Made(built.digest, result["run_id"], result["tags"], words)
 
 
 def dimmed(console: Console) -> Callable[[str], None]:
@@ -190,29 +191,36 @@ def dimmed(console: Console) -> Callable[[str], None]:
     return lambda line: console.print(f"  {line}", style="dim", markup=False, highlight=False)
 
 
-def report(store_uri: str, shown: Shown) -> str:
-    """Funnel, digest, tags, losses and lineage, all read back from the store and the API."""
+def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:
+    """Funnel, digest, tags, losses and lineage as they stand in the store: for programs, and for people."""
     from corpusmill import funnel, lineage
     from corpusmill.commands.common import table
     from corpusmill.store import open_store
 
     store = open_store(store_uri)
-    manifest = store.manifest(shown.digest, RECIPE)
-    result = result_of(store, shown.run_id)
+    manifest = store.manifest(made.digest, RECIPE)
+    result = result_of(store, made.run_id)
     rows = funnel.rows(manifest["funnel"])
-    return "\n".join(
-        [
-            table(("stage", "documents", "kept", "of all", "bytes kept"), rows, numbers=(1, 2, 3, 4)),
-            "",
-            f"manifest   {RECIPE}@{shown.digest}",
-            f"tags       {', '.join(shown.tags)}",
-            *losses(result),
-            "",
-            lineage.written_out(lineage.chain(store, RECIPE, shown.digest, manifest)),
-            "",
-            shown.last_words,
-        ]
-    )
+    chain = lineage.chain(store, RECIPE, made.digest, manifest)
+    lines = [
+        table(("stage", "documents", "kept", "of all", "bytes kept"), rows, numbers=(1, 2, 3, 4)),
+        "",
+        f"manifest   {RECIPE}@{made.digest}",
+        f"tags       {', '.join(made.tags)}",
+        *losses(result),
+        "",
+        lineage.written_out(chain),
+        "",
+        made.last_words,
+    ]
+    facts = {
+        "name": RECIPE,
+        "manifest": made.digest,
+        "funnel": manifest["funnel"],
+        "tags": made.tags,
+        "training": result,
+    }
+    return facts, "\n".join(lines)
 
 
 def result_of(store: Store, run_id: str) -> Mapping[str, Any]:

@@ -6,9 +6,12 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 
+from corpusmill.commands.common import Output
 from corpusmill.config import REPOSITORY as ROOT
 from flows import supervisor
 from flows.defaults import may_create, store_uri
@@ -18,7 +21,14 @@ HOME = ROOT / ".corpusmill"
 """Where a project keeps its server's database, logs and state."""
 
 
-def up(*, host: str = "127.0.0.1", port: int | None = None, store: str | None = None, home: Path = HOME) -> None:
+def up(
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    store: str | None = None,
+    home: Path = HOME,
+    options: Output = Output(),
+) -> None:
     """Start the Prefect server, pools, deployments and workers, and leave them running.
 
     With PREFECT_API_URL set, that server is used and only workers are started.
@@ -31,57 +41,71 @@ def up(*, host: str = "127.0.0.1", port: int | None = None, store: str | None = 
     """
     console = Console(stderr=True)
     home = home.resolve()
-    found = supervisor.find(home)
-    if found and found.complete and is_healthy(found.api_url):
-        console.print(f"already up: {found.ui_url}")
-        return
-    if found:
-        supervisor.stop_platform(found)  # what is left of it: half a platform runs nothing
-    uri = store_uri(store)
-    if may_create(uri):
-        from corpusmill.store import open_store
+    platform = supervisor.find(home)
+    if platform and not (platform.complete and is_healthy(platform.api_url)):
+        supervisor.stop_platform(platform)  # what is left of it: half a platform runs nothing
+        platform = None
+    if platform:
+        supervisor.point_prefect_at(platform.env)
+        console.print("already up")
+    else:
+        uri = store_uri(store)
+        if may_create(uri):
+            from corpusmill.store import open_store
 
-        open_store(uri, create=True)  # flow runs have another working directory and would not know it as the default
-    with progress(console) as say:
-        platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
-    written = home == HOME and supervisor.write_env_file(platform)
-    print(describe(platform, env_file=written))
+            open_store(
+                uri, create=True
+            )  # flow runs have another working directory and would not know it as the default
+        with progress(console) as say:
+            platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
+        if home == HOME and not supervisor.write_env_file(platform):
+            console.print(f"{supervisor.ENV_FILE} is yours and stays as it is")
+    options.answer(document(platform), describe(platform))
 
 
-def down(*, home: Path = HOME) -> None:
+def down(*, home: Path = HOME, options: Output = Output()) -> None:
     """Stop what `mill up` started: workers first, then the server.
 
     Args:
         home: folder given to `mill up`.
     """
     found = supervisor.find(home.resolve())
-    if not found:
-        print("nothing runs")
-        return
-    with progress(Console(stderr=True)) as say:
-        say("stopping: flow runs get 20 s to store what they have")
-        supervisor.stop_platform(found)
-    print("stopped")
+    if found:
+        with progress(Console(stderr=True)) as say:
+            say("stopping; flow runs get 30 s to store what they have")
+            supervisor.stop_platform(found)
+    options.answer({"stopped": found is not None}, "stopped" if found else "nothing runs")
 
 
-def status(*, home: Path = HOME) -> None:
-    """Say what runs.
+def status(*, home: Path = HOME, options: Output = Output()) -> None:
+    """What runs, and where.
 
     Args:
         home: folder given to `mill up`.
     """
     found = supervisor.find(home.resolve())
     if not found:
-        print("nothing runs; `mill up` starts it")
+        options.answer({"up": False}, "nothing runs; `mill up` starts it")
         return
-    server = "healthy" if is_healthy(found.api_url) else "does not answer"
-    who = f"pid {found.server.pid}" if found.server else "not ours" if not found.owned else "ended"
-    print(f"server   {server} ({who}), {found.ui_url}")
-    print(f"workers  {f'pid {found.workers.pid}' if found.workers else 'ended'}")
-    print(f"store    {found.store}\nlogs     {found.home / 'logs'}")
+    healthy = is_healthy(found.api_url)
+    who = f"pid {found.server.pid}" if found.server else "ended" if found.owned else "not ours"
+    lines = [
+        f"server   {'healthy' if healthy else 'does not answer'} ({who}), {found.ui_url}",
+        f"workers  {f'pid {found.workers.pid}' if found.workers else 'ended'}",
+        f"store    {found.store}",
+        f"logs     {found.home / 'logs'}",
+    ]
+    options.answer({"up": healthy and found.complete, **document(found)}, "\n".join(lines))
 
 
-def demo(*, no_server: bool = False, store: str | None = None, keep: bool = False, home: Path = HOME) -> None:
+def demo(
+    *,
+    no_server: Annotated[bool, Parameter(negative=())] = False,
+    store: str | None = None,
+    keep: Annotated[bool, Parameter(negative=())] = False,
+    home: Path = HOME,
+    options: Output = Output(),
+) -> None:
     """Make a sample crawl, build a dataset from it, train on it, and show where everything came from.
 
     Args:
@@ -92,10 +116,21 @@ def demo(*, no_server: bool = False, store: str | None = None, keep: bool = Fals
     """
     from flows import demo as steps
 
-    if no_server:
-        steps.plain(store_uri(store), home.resolve())
-    else:
-        steps.on_platform(store_uri(store), home.resolve(), keep=keep)
+    home, uri = home.resolve(), store_uri(store)
+    made = steps.plain(uri, home) if no_server else steps.on_platform(uri, home, keep=keep)
+    options.answer(*steps.report(uri, made))
+
+
+def document(platform: supervisor.Platform) -> dict[str, object]:
+    """A platform for programs."""
+    return {
+        "api_url": platform.api_url,
+        "ui_url": platform.ui_url,
+        "store": platform.store,
+        "logs": str(platform.home / "logs"),
+        "server": platform.server.pid if platform.server else None,
+        "workers": platform.workers.pid if platform.workers else None,
+    }
 
 
 def sample_crawl(home: Path) -> Path:
@@ -105,7 +140,7 @@ def sample_crawl(home: Path) -> Path:
     return democrawl.make(home / "demo")
 
 
-def describe(platform: supervisor.Platform, *, env_file: bool) -> str:
+def describe(platform: supervisor.Platform) -> str:
     """What a user needs to know once the platform is up."""
     from flows.deploy import POOLS, deployments
 
@@ -119,10 +154,10 @@ def describe(platform: supervisor.Platform, *, env_file: bool) -> str:
         f"store        {platform.store}",
         f"logs         {platform.home / 'logs'}",
     ]
-    if not env_file:
-        lines += [f"environment  export {name}={value}" for name, value in platform.env.items()]
+    if supervisor.env_file_is_for(platform):
+        lines.append(f"environment  {supervisor.ENV_FILE}, which Prefect reads in that folder")
     else:
-        lines.append(f"environment  {supervisor.ENV_FILE} (Prefect reads it in {ROOT})")
+        lines += [f"environment  export {name}={value}" for name, value in platform.env.items()]
     wanted = {"train": " -p manifest=NAME"}
     lines += [
         f"run          prefect deployment run '{name}' --watch{wanted.get(name.partition('/')[0], '')}"

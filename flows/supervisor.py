@@ -180,7 +180,7 @@ def stop_platform(platform: Platform) -> None:
         for child in _children:
             child.poll()
         _state_file(platform.home).unlink(missing_ok=True)
-        if ENV_FILE.exists() and _env_file_is_ours() and platform.api_url in ENV_FILE.read_text(encoding="utf-8"):
+        if env_file_is_for(platform):
             ENV_FILE.unlink()
 
 
@@ -208,6 +208,11 @@ def write_env_file(platform: Platform) -> bool:
     ENV_FILE.touch(mode=0o600)
     ENV_FILE.write_text(ENV_MARK + "".join(lines), encoding="utf-8")
     return True
+
+
+def env_file_is_for(platform: Platform) -> bool:
+    """Whether `.env` is the one that was written for this platform."""
+    return ENV_FILE.exists() and _env_file_is_ours() and platform.api_url in ENV_FILE.read_text(encoding="utf-8")
 
 
 def _env_file_is_ours() -> bool:
