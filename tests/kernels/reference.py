@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 from corpusmill.kernels.unicode_table import FOLD_MASK, KIND_SHIFT, PUNCTUATION, Kind, entry_of
 
 MASK = 2**64 - 1
@@ -82,3 +85,83 @@ def flags(token: str, word: bool) -> int:
 
 def folded_hash(token: str, word: bool) -> int:
     return hash_bytes((fold(token) if word else token).encode())
+
+
+def ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def measures(text: str) -> dict[str, float]:
+    """Every column of schema.MEASURES, by the wording of the definitions."""
+    found = [token for token, _ in tokens(text)]
+    plain = [t for t in found if any(c not in PUNCTUATION for c in t)]
+    lines = text.splitlines()
+    segments = re.split("\n+", text)
+    paragraphs = re.split("\n{2,}", text.strip())
+    dup_lines, dup_line_chars = duplicates(segments)
+    dup_paragraphs, dup_paragraph_chars = duplicates(paragraphs)
+    out: dict[str, float] = {
+        "text_bytes": len(text.encode()),
+        "word_total": len(words(text)),
+        "word_count": len(plain),
+        "mean_word_chars": ratio(sum(map(len, plain)), len(plain)),
+        "hash_ratio": ratio(text.count("#"), len(found)),
+        "ellipsis_ratio": ratio(text.count("...") + text.count("…"), len(found)),
+        "bullet_line_ratio": ratio(sum(line.lstrip().startswith(("•", "-")) for line in lines), len(lines)),
+        "ellipsis_line_ratio": ratio(sum(line.rstrip().endswith(("...", "…")) for line in lines), len(lines)),
+        "alpha_word_ratio": ratio(sum(any(c.isalpha() for c in t) for t in found), len(found)),
+        "stop_word_count": len({"the", "be", "to", "of", "and", "that", "have", "with"} & set(found)),
+        "dup_line_ratio": ratio(dup_lines, len(segments)),
+        "dup_paragraph_ratio": ratio(dup_paragraphs, len(paragraphs)),
+        "dup_line_char_ratio": ratio(dup_line_chars, len(text)),
+        "dup_paragraph_char_ratio": ratio(dup_paragraph_chars, len(text)),
+    }
+    for n in (2, 3, 4):
+        out[f"top_{n}gram_char_ratio"] = ratio(top_ngram(found, n), len(text))
+    for n in (5, 6, 7, 8, 9, 10):
+        out[f"dup_{n}gram_char_ratio"] = ratio(dup_ngrams(found, n), len(text))
+    return out
+
+
+def duplicates(parts: list[str]) -> tuple[int, int]:
+    again = [part for i, part in enumerate(parts) if part in parts[:i]]
+    return len(again), sum(map(len, again))
+
+
+def top_ngram(found: list[str], n: int) -> int:
+    grams = Counter(" ".join(found[i : i + n]) for i in range(len(found) - n + 1))
+    if not grams:
+        return 0
+    gram, times = grams.most_common(1)[0]
+    return len(gram) * times
+
+
+def dup_ngrams(found: list[str], n: int) -> int:
+    met, chars, i = set(), 0, 0
+    while i + n <= len(found):
+        gram = tuple(found[i : i + n])
+        if gram in met:
+            chars += sum(map(len, gram))
+            i += n
+        else:
+            met.add(gram)
+            i += 1
+    return chars
+
+
+def shingles(text: str, ngram: int) -> list[int]:
+    """Hash of every shingle, in text order."""
+    hashes = [folded_hash(word, True) for word in words(text)]
+    return [mix64(polynomial(hashes[i : i + ngram])) for i in range(len(hashes) - ngram + 1)]
+
+
+def polynomial(hashes: list[int]) -> int:
+    value = 0
+    for h in hashes:
+        value = (value * 0x9E3779B97F4A7C15 + h) & MASK
+    return value
+
+
+def signature(text: str, ngram: int, permutations: list[tuple[int, int]]) -> list[int]:
+    found = set(shingles(text, ngram))
+    return [min(((a * (h >> 32) + b) % 2**32 for h in found), default=0xFFFFFFFF) for a, b in permutations]
