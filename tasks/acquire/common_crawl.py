@@ -42,7 +42,7 @@ def newest(root: str) -> str:
         raise Unavailable(f"collinfo.json at {place} is not a list of crawls", str(err)) from err
     if not ids:
         raise NotFound(f"collinfo.json at {place} lists no crawl")
-    return max(ids)
+    return str(max(ids))
 
 
 def _paths(root: str, locator: str) -> list[str]:
