@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.servers import s3_server, s3_uri
+from tests.servers import s3_bucket, s3_server, s3_uri
 
-__all__ = ["data_dir", "s3_server", "s3_uri"]
+__all__ = ["data_dir", "s3_bucket", "s3_server", "s3_uri"]
 
 # A busy machine is no fault of the code; the examples are the same in every run.
 settings.register_profile("mill", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -165,9 +165,15 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def s3_bucket(s3_server: S3Server) -> str:
+    """A fresh bucket for the tests of one module."""
+    return s3_server.new_bucket()
+
+
 @pytest.fixture
-def s3_uri(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """`s3://bucket/prefix` in a fresh bucket; the environment leads to the server while the test runs."""
+def s3_uri(s3_server: S3Server, s3_bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """`s3://bucket/prefix`, an empty place of its own; the environment leads to the server while the test runs."""
     for name, value in s3_server.env.items():
         monkeypatch.setenv(name, value)
-    return f"s3://{s3_server.new_bucket()}/store"
+    return f"s3://{s3_bucket}/{uuid.uuid4().hex[:12]}"

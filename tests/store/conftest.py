@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import corpusmill.store.store
 from corpusmill.store import Store, open_store
 
 
@@ -16,8 +17,9 @@ def store_uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(store_uri: str) -> Store:
-    """An empty store."""
+def store(store_uri: str, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty store, made without the probe that a server gets before it is trusted (test_doctor.py tests that)."""
+    monkeypatch.setattr(corpusmill.store.store, "_require_working", lambda backend: None)
     return open_store(store_uri, create=True)
 
 
@@ -25,3 +27,10 @@ def store(store_uri: str) -> Store:
 def folder_store(tmp_path: Path) -> Store:
     """An empty store in a folder, for what only a folder shows."""
     return open_store(tmp_path / "store", create=True)
+
+
+@pytest.fixture
+def s3_store(s3_uri: str, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty store on S3, for what only a server shows; made without the probe."""
+    monkeypatch.setattr(corpusmill.store.store, "_require_working", lambda backend: None)
+    return open_store(s3_uri, create=True)
