@@ -1,0 +1,307 @@
+"""Tokenizers and token shards: byte-level BPE, documents as plain text, and rows that can be memory-mapped.
+
+A token shard is an ordinary Parquet file with one fixed-size binary column, uncompressed and PLAIN, one page a row
+group: so the bytes of a row group lie in the file as they are in memory, at an offset that is written down
+(`RowGroup`). The offset is odd as often as even, so rows are copied as bytes and then viewed as tokens.
+
+Byte-level BPE: Sennrich et al. 2016 (arXiv:1508.07909) over bytes as in GPT-2, by the library `tokenizers`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from corpusmill.canonical import content_digest
+from corpusmill.errors import CheckFailed, UsageError
+from corpusmill.schema import TOKENS_COLUMN, tokens_schema
+
+Tokens = NDArray[np.unsignedinteger]
+
+EOS = "<|endoftext|>"
+"""End of a document in the tokenizers that we train; its id is 0."""
+
+KNOWN_EOS = (EOS, "<|end_of_text|>", "</s>", "<eos>", "[EOS]")
+"""Names under which given tokenizers have it."""
+
+MAX_TRAINED_RUN = 256
+"""Longer runs of letters, digits, spaces or symbols are cut off in training: each merge would walk all of them."""
+
+ENCODE_BYTES = 1 << 21
+"""Texts are encoded in batches of about so many characters: the library holds some 80 bytes a token meanwhile."""
+
+MAX_HEADER_BYTES = 48
+"""A page header of one page took 30 to 38 bytes; more means several pages, whose rows do not lie together."""
+
+_RUN = MAX_TRAINED_RUN + 1
+_LONG_RUN = re.compile(rf"[^\W\d_]{{{_RUN},}}|\d{{{_RUN},}}|\s{{{_RUN},}}|(?:[^\w\s]|_){{{_RUN},}}")
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> bytes:
+    """Train byte-level BPE: a tokenizer.json.
+
+    The same texts give the same bytes, in any order and with any number of threads.
+
+    Args:
+        texts: the sample.
+        vocab_size: tokens at most, with the 256 bytes and EOS; a small sample may give fewer.
+    """
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[EOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator((_LONG_RUN.sub(_cut, text) for text in texts), trainer)
+    return tokenizer.to_str().encode("utf-8")
+
+
+class Tokenizer:
+    """A tokenizer.json, ready to encode documents: never a special token but the EOS that ends each document."""
+
+    def __init__(self, data: bytes) -> None:
+        """Load a tokenizer.json.
+
+        Raises:
+            UsageError: the file is no tokenizer, or has no end-of-text token.
+        """
+        try:
+            given = json.loads(data)
+            names = {token["content"] for token in given["added_tokens"]}
+            self.eos = next(name for name in KNOWN_EOS if name in names)
+            for token in given["added_tokens"]:
+                token["special"] = token["special"] or token["content"] == self.eos
+            self._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(given))
+        except StopIteration:
+            raise UsageError(
+                "the tokenizer has no end-of-text token",
+                f"expected one of {', '.join(KNOWN_EOS)} among its added tokens; it has {sorted(names)[:10]}",
+                "Add one to its tokenizer.json, or leave pack.tokenizer out to train one.",
+            ) from None
+        except Exception as err:  # the library raises bare Exception
+            raise UsageError(
+                "the tokenizer file cannot be read", f"{type(err).__name__}: {err}", "Expected a tokenizer.json."
+            ) from err
+        self._tokenizer.encode_special_tokens = True  # text that looks like a special token is text
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.vocab_size = max(vocabulary.values()) + 1
+        self.eos_id: int = vocabulary[self.eos]
+        self.dtype = np.dtype("<u2" if self.vocab_size <= 65_535 else "<u4")
+        self._special = [token["content"] for token in given["added_tokens"] if token["special"]]
+
+    def encode(self, texts: Sequence[str]) -> list[Tokens]:
+        """Tokens of each document, EOS last; none at all where the text gives none."""
+        encoded: list[Tokens] = []
+        for batch in _batches(texts, ENCODE_BYTES):
+            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+                ids = encoding.ids
+                encoded.append(np.array([*ids, self.eos_id] if ids else ids, self.dtype))
+        return encoded
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of tokens; special tokens leave none."""
+        return self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
+
+    def has_special_text(self, text: str) -> bool:
+        """Whether a document spells one of the tokenizer's special tokens; `encode` takes it as text."""
+        return any(name in text for name in self._special)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Where the rows of one row group lie in their file."""
+
+    offset: int
+    """Of the first row's first byte."""
+    rows: int
+    crc32: int
+    """zlib.crc32 of the rows' bytes."""
+
+    def to_json(self) -> dict[str, int]:
+        """As manifests hold it."""
+        return {"offset": self.offset, "rows": self.rows, "crc32": self.crc32}
+
+
+@dataclass(frozen=True)
+class TokenShard:
+    """A token shard that was written and read back."""
+
+    rows: int
+    content: str
+    """Content digest of its table."""
+    payload: tuple[RowGroup, ...]
+
+
+def write_token_shard(path: Path, tokens: Tokens, *, row_group_rows: int = 4096) -> TokenShard:
+    """Write packed rows as a token shard, read it back through pyarrow and compare.
+
+    Args:
+        path: a file to (over)write.
+        tokens: uint16 or uint32[R, seq_len + 1].
+        row_group_rows: rows of a row group; fewer where that many would take over 256 MiB.
+
+    Raises:
+        CheckFailed: the file is not laid out as one page a row group, or does not hold these bytes.
+    """
+    rows = np.ascontiguousarray(tokens.astype(tokens.dtype.newbyteorder("<"), copy=False))
+    schema = tokens_schema(rows.itemsize, rows.shape[1] - 1)
+    row_bytes = rows.itemsize * rows.shape[1]
+    column = pa.Array.from_buffers(schema.field(0).type, len(rows), [None, pa.py_buffer(rows)])
+    table = pa.Table.from_arrays([column], schema=schema)
+    step = min(row_group_rows, max(1, (1 << 28) // row_bytes))
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="none",
+        use_dictionary=False,
+        column_encoding={TOKENS_COLUMN: "PLAIN"},
+        write_statistics=False,
+        write_page_checksum=True,
+        data_page_size=2**31 - 1,  # these two: one page a row group
+        max_rows_per_page=2**31 - 1,
+    ) as writer:
+        for begin in range(0, len(rows), step):
+            writer.write_table(table.slice(begin, step), row_group_size=step)
+    return TokenShard(len(rows), content_digest(table), tuple(_checked_groups(path, table, row_bytes)))
+
+
+def _checked_groups(path: Path, table: pa.Table, row_bytes: int) -> Iterator[RowGroup]:
+    file = np.memmap(path, np.uint8, mode="r")
+    begin = 0
+    with pq.ParquetFile(path, page_checksum_verification=True) as reader:
+        for number in range(reader.metadata.num_row_groups):
+            group = reader.metadata.row_group(number)
+            column, payload_bytes = group.column(0), group.num_rows * row_bytes
+            header = column.total_compressed_size - payload_bytes
+            offset = column.data_page_offset + header
+            payload = file[offset : offset + payload_bytes].tobytes()
+            expected = table.slice(begin, group.num_rows)
+            faults = [
+                name
+                for name, wrong in (
+                    (f"a page header of {header} bytes", not 0 < header <= MAX_HEADER_BYTES),
+                    ("a dictionary page", column.has_dictionary_page),
+                    (f"compression {column.compression}", column.compression != "UNCOMPRESSED"),
+                    (f"encodings {column.encodings}", "PLAIN" not in column.encodings),
+                    ("other rows by pyarrow", not reader.read_row_group(number).equals(expected)),
+                    ("other rows in memory", payload != _payload(expected, row_bytes)),
+                )
+                if wrong
+            ]
+            if faults:
+                raise CheckFailed(
+                    f"row group {number} of a token shard cannot be memory-mapped: {'; '.join(faults)}",
+                    "expected one uncompressed PLAIN page with the rows that were written",
+                    f"pyarrow {pa.__version__} lays pages out in another way; use the version in constraints.txt.",
+                )
+            yield RowGroup(offset, group.num_rows, zlib.crc32(payload))
+            begin += group.num_rows
+
+
+def _payload(table: pa.Table, row_bytes: int) -> bytes:
+    chunks = table.column(0).chunks
+    return b"".join(memoryview(c.buffers()[1])[c.offset * row_bytes : (c.offset + len(c)) * row_bytes] for c in chunks)
+
+
+class MappedShard:
+    """Rows of a token shard in memory-mapped form; each row group's bytes are verified once, before their first use."""
+
+    def __init__(self, path: Path, payload: Sequence[Mapping[str, int]], token_bytes: int, seq_len: int) -> None:
+        """Map a shard; nothing is read yet.
+
+        Args:
+            path: a local token shard.
+            payload: its row groups as the manifest has them: offset, rows, crc32.
+            token_bytes: 2 or 4.
+            seq_len: tokens a sequence; a row has one more.
+
+        Raises:
+            CheckFailed: the file is too short for its row groups.
+        """
+        self._path = path
+        self._dtype = np.dtype(f"<u{token_bytes}")
+        self._row_bytes = token_bytes * (seq_len + 1)
+        self._payload = tuple(payload)
+        self._starts = np.cumsum([0, *(group["rows"] for group in payload)], dtype=np.int64)
+        offsets = np.array([group["offset"] for group in payload], np.int64)
+        self._origin = offsets - self._starts[:-1] * self._row_bytes  # row i of group g is at origin[g] + i row_bytes
+        self._unverified = set(range(len(payload)))
+        size = path.stat().st_size
+        needed = max((group["offset"] + group["rows"] * self._row_bytes for group in payload), default=0)
+        if size < needed:
+            raise CheckFailed(f"{path}: {size} bytes, but its row groups end at byte {needed}", "", "Fetch it again.")
+        self._file = np.memmap(path, np.uint8, mode="r")
+        # A window of one row at every byte: any rows are one gather, whatever groups they lie in.
+        window = self._row_bytes if payload else 1
+        self._windows = np.lib.stride_tricks.sliding_window_view(self._file, window)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self._starts[-1])
+
+    def rows(self, indices: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Rows by number, int64[B, seq_len + 1].
+
+        Raises:
+            IndexError: a number outside 0 to len - 1.
+            CheckFailed: a row group's bytes are not what was written.
+        """
+        indices = np.asarray(indices, np.int64)
+        if (indices.view(np.uint64) >= np.uint64(len(self))).any():  # negative ones are huge
+            raise IndexError(f"rows {indices.min()} to {indices.max()} of a shard of {len(self)}")
+        group = np.searchsorted(self._starts, indices, side="right") - 1
+        if self._unverified:
+            for number in self._unverified.intersection(group.tolist()):
+                self._verify(number)
+        gathered = self._windows[self._origin[group] + indices * self._row_bytes]
+        return gathered.view(self._dtype).astype(np.int64)
+
+    def _verify(self, number: int) -> None:
+        group = self._payload[number]
+        begin, end = group["offset"], group["offset"] + group["rows"] * self._row_bytes
+        crc32 = zlib.crc32(self._file[begin:end].data)
+        if crc32 != group["crc32"]:
+            raise CheckFailed(
+                f"{self._path}: row group {number} is damaged",
+                f"expected crc32 {group['crc32']:08x}, its bytes give {crc32:08x}",
+                "Delete this copy and fetch the shard again.",
+            )
+        self._unverified.discard(number)
+
+
+def map_token_shard(path: Path, payload: Sequence[Mapping[str, int]], token_bytes: int, seq_len: int) -> MappedShard:
+    """Open a local token shard for reading rows."""
+    return MappedShard(path, payload, token_bytes, seq_len)
+
+
+def _cut(run: re.Match[str]) -> str:
+    return run.group()[:MAX_TRAINED_RUN]
+
+
+def _batches(texts: Sequence[str], limit: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        if batch and size + len(text) > limit:
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch
