@@ -35,7 +35,10 @@ GRACE_S = 20.0
 """From SIGTERM to SIGKILL: less than the 30 s that a Prefect worker waits for a cancelled flow."""
 SHUTDOWN_S = 15
 """What torchrun gives its ranks of it, to save."""
+START_S = 300.0
+"""More patience before the first sign of life: imports, and the digests of all shards."""
 STALL_S = 900.0
+"""Longest silence of a rank: a step, a save, or a micro-batch of the evaluation."""
 LOG_KEPT_BYTES = 2**20
 
 
@@ -107,18 +110,18 @@ def _supervised(
     timeout_s: float | None,
     stall_s: float,
 ) -> dict[str, Any]:
-    began = time.monotonic()
+    began = time.time()
 
     def watch() -> None:
         signs = [path for path in folder.glob("heartbeat.[0-9]*") if path.suffix != ".new"]
-        oldest = min(path.stat().st_mtime for path in [*signs, folder / "run.json"][: len(signs) or 1])
+        oldest = min((path.stat().st_mtime for path in signs), default=began + START_S)
         if time.time() - oldest > stall_s:
             raise Unavailable(
                 f"training of run {run.run_id} stands still",
                 f"a rank gave no sign of life for {stall_s:.0f} s; it was ended",
                 f"Run again to go on from the latest checkpoint. Log: {folder / 'train.log'}",
             )
-        if timeout_s is not None and time.monotonic() - began > timeout_s:
+        if timeout_s is not None and time.time() - began > timeout_s:
             raise Incomplete(
                 f"training of run {run.run_id} did not end within {timeout_s:.0f} s",
                 "it was asked to save and stop",

@@ -1,0 +1,72 @@
+"""Training configs, the mixture made from them, and the identity of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from corpusmill.config import REPOSITORY
+from corpusmill.errors import NotFound, UsageError
+from tests.training.toy import CONFIG, Toy, config
+from training.config import load_train_config, plan_of
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("train-*.toml")), ids=lambda p: p.stem)
+def test_shipped_configs_are_valid(path: Path) -> None:
+    assert load_train_config(path).mixture.stage
+
+
+def test_all_faults_of_a_config_are_told_at_once() -> None:
+    with pytest.raises(UsageError) as told:
+        load_train_config(CONFIG, ["model.heds=3", "optim.lr=-1", "run.mode=zero9"])
+    for part in ("model.heds: unknown key", '"heads"', "optim.lr", "run.mode", "3 faults in the training config"):
+        assert part in str(told.value)
+
+
+def test_heads_must_fit_the_width() -> None:
+    with pytest.raises(UsageError, match="not an even number"):
+        config("model.heads=3")
+
+
+def test_a_stage_without_weights_draws_partitions_by_size() -> None:
+    sizes = {"a": 900, "b": 90, "c": 1}
+    manifest = {
+        "name": "d",
+        "partitions": {n: {"sequences": s} for n, s in sizes.items()} | {"heldout": {"sequences": 50}},
+    }
+    plan = plan_of(config("mixture.stage=[{steps=100}]"), manifest)
+    assert plan.partitions == ("a", "b", "c")
+    assert plan.stages[0].weights == {"a": 232, "b": 23, "c": 1}
+    assert plan.total == 800
+
+
+def test_held_out_text_cannot_be_drawn() -> None:
+    manifest = {"name": "d", "partitions": {"crawl": {"sequences": 500}, "heldout": {"sequences": 500}}}
+    with pytest.raises(UsageError, match="draws from heldout"):
+        plan_of(config("mixture.stage=[{steps=1, weights={heldout=1}}]"), manifest)
+    with pytest.raises(NotFound, match="no training sequences"):
+        plan_of(config(), {"name": "d", "partitions": {"heldout": {"sequences": 500}}})
+
+
+def test_run_id_is_decided_by_what_and_not_by_where(toy: Toy) -> None:
+    run_id = toy.spec().run_id
+    for same in (
+        "run.nproc=1",
+        'run.mode="fsdp2"',
+        "run.micro_batch=1",
+        "run.checkpoint_every=3",
+        "mixture.max_epochs=9",
+    ):
+        assert toy.spec(same).run_id == run_id
+    for other in ("seed=1", "optim.lr=0.1", "model.dim=64", "mixture.seed=2", 'name="b"', 'dtype="bfloat16"'):
+        assert toy.spec(other).run_id != run_id
+    assert toy.spec(manifest=toy.other).run_id != run_id
+
+
+def test_run_file_says_it_all(toy: Toy, tmp_path: Path) -> None:
+    spec = toy.spec('run.mode="fsdp2"', "optim.lr=0.3")
+    spec.write(tmp_path / "run.json", 7)
+    read, claim = type(spec).read(tmp_path / "run.json")
+    assert (read, claim) == (spec, 7)
+    assert read.run_id == spec.run_id
