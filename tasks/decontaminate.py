@@ -143,7 +143,7 @@ def _screen(
         rows = np.flatnonzero(alive[begin : begin + batch.num_rows])
         hits = ngrams.screen(batch.column("text").take(pa.array(rows)), index)
         where = begin + rows[hits.column("row").to_numpy()]
-        tables.append(hits.set_column(0, "row", pa.array(where, pa.int64())))
+        tables.append(hits.set_column(0, ngrams.HITS.field("row"), pa.array(where, pa.int64())))
         begin += batch.num_rows
     hits = pa.concat_tables([ngrams.HITS.empty_table(), *tables])
     first: dict[int, str] = {}
@@ -166,7 +166,7 @@ def _screen(
         unit,
         {
             "decisions": store.draft_table(decisions),
-            "hits": store.draft_table(hits.set_column(0, HITS.field(0), doc_ids).cast(HITS)),
+            "hits": store.draft_table(hits.set_column(0, HITS.field("doc_id"), doc_ids)),
         },
         counters=tally.counters(),
         reasons=tally.reason_counts(),

@@ -6,6 +6,7 @@ Both write a table of what they found (`shard`, `row` say which document); `deci
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import CheckFailed
-from corpusmill.kernels import jaccard, lsh, minhash
+from corpusmill.kernels import jaccard, lsh, minhash, minhash_checks
 from corpusmill.kernels.leaders import Keepers, KeeperSearch
 from corpusmill.store import Receipt, Store, Unit
 from tasks.shards import Shard, Survivors, gather, survivors
@@ -104,7 +105,8 @@ def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, s
     )
 
     def load(number: int, members: Ints) -> jaccard.Sets:
-        return jaccard.Sets(*minhash.shingle_sets(shards[number].texts(alive.row[members], store), ngram=dedup.ngram))
+        sets = minhash.shingle_sets(shards[number].texts(alive.row[members], store), dedup.ngram)
+        return jaccard.Sets(sets.offsets, sets.hashes)
 
     while len(pairs := search.next_pairs()):
         search.settle(jaccard.verify(pairs, alive.shard, shingles.astype(np.int64), load))
@@ -121,28 +123,46 @@ def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, s
 
 
 def _identity(recipe: Recipe) -> dict[str, object]:
-    """The gate: P[signature rows agree] = J on synthetic pairs."""
-    identity = minhash.collision_identity(num_perm=recipe.deduplicate.num_perm, seed=recipe.seed)
-    worst = max(abs(z) for z in identity.values())
+    """The gate: signatures of pairs of known similarity agree as often as theory says."""
+    pairs = minhash_checks.collision_identity(recipe.deduplicate.num_perm, recipe.seed)
+    worst = max(abs(pair.z) for pair in pairs)
     if worst > MAX_Z:
         raise CheckFailed(
             f"MinHash signatures do not collide as often as their similarity says (|z| = {worst:.1f})",
             f"expected at most {MAX_Z} on pairs of known similarity",
             "Nothing was removed. Choose another seed, and please report this.",
         )
-    return {"z_by_jaccard": {str(j): round(z, 3) for j, z in identity.items()}, "max_abs_z": round(worst, 3)}
+    return {"z_by_jaccard": {str(pair.jaccard): round(pair.z, 3) for pair in pairs}, "max_abs_z": round(worst, 3)}
 
 
-def _oracle(shards: Sequence[Shard], alive: Survivors, recipe: Recipe, store: Store) -> dict[str, object]:
-    """Our estimates beside datasketch's on up to 200 documents of this run (those with the smallest doc_id)."""
+def _oracle(shards: Sequence[Shard], alive: Survivors, recipe: Recipe, store: Store) -> dict[str, object] | None:
+    """Our estimates beside datasketch's on up to 200 documents of this run (those with the smallest doc_id).
+
+    Raises:
+        CheckFailed: our error is larger than theory allows.
+    """
     chosen = np.sort(np.argsort(alive.doc_id, kind="stable")[:ORACLE_DOCUMENTS])
     texts = [
-        text
+        shards[int(number)].texts(alive.row[chosen[alive.shard[chosen] == number]], store)
         for number in np.unique(alive.shard[chosen])
-        for text in shards[int(number)].texts(alive.row[chosen[alive.shard[chosen] == number]], store).to_pylist()
     ]
     dedup = recipe.deduplicate
-    return minhash.datasketch_check(texts, ngram=dedup.ngram, num_perm=dedup.num_perm, seed=recipe.seed)
+    checked = minhash_checks.datasketch_check(
+        pa.concat_arrays([pa.array([], pa.large_string()), *texts]),
+        ngram=dedup.ngram,
+        num_perm=dedup.num_perm,
+        seed=recipe.seed,
+        max_documents=ORACLE_DOCUMENTS,
+    )
+    if checked is None:
+        return None
+    if not checked.passed:
+        raise CheckFailed(
+            f"MinHash estimates of this run's documents are off by {checked.rmse:.4f} (root mean square)",
+            f"theory expects {checked.theory:.4f}; datasketch is off by {checked.peer_rmse:.4f}",
+            "Nothing was removed. Choose another seed, and please report this.",
+        )
+    return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(checked).items()}
 
 
 def _is_removed(alive: Survivors, found: pa.Table) -> NDArray[np.bool_]:

@@ -99,12 +99,12 @@ def _judge(group: str, recipe: Recipe) -> Judge:
     dedup = recipe.deduplicate
 
     def fingerprints(text: pa.LargeStringArray) -> pa.RecordBatch:
-        counts, signatures = minhash.signatures(text, ngram=dedup.ngram, num_perm=dedup.num_perm, seed=recipe.seed)
+        made = minhash.signatures(text, ngram=dedup.ngram, num_perm=dedup.num_perm, seed=recipe.seed)
         packed = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(signatures.astype("<u4").tobytes())]
+            pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
         )
         return pa.record_batch(
-            [digests.text_digest(text), pa.array(counts, pa.int32()), packed],
+            [digests.text_digest(text), pa.array(made.shingles, pa.int32()), packed],
             schema=schema.signature_group(dedup.num_perm),
         )
 

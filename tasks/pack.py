@@ -7,6 +7,7 @@ learns from extracted, unfiltered text of the wanted languages, so moving a rule
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,40 +184,38 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
         part.sizes.append(row.size)
         part.lengths.append(len(row.tokens))
         part.tokens.append(row.tokens)
-    outputs: dict[str, Draft] = {}
-    facts: dict[str, object] = {}
-    for name, part in sorted(partitions.items()):
-        if not part.ids:
-            continue
-        packed = packing.pack_window(
-            part.ids,
-            np.concatenate(part.tokens).astype(encoder.dtype),
-            np.concatenate([[0], np.cumsum(part.lengths)]).astype(np.int64),
-            np.array(part.sizes, np.int64),
-            part.urls,
-            seq_len=recipe.pack.seq_len,
-            seed=recipe.seed,
-            pad_id=encoder.eos_id,
-            window=f"{window.name}/{name}",
-        )
-        with store.scratch_file() as path:
+    with tempfile.TemporaryDirectory() as scratch:
+        outputs: dict[str, Draft] = {}
+        facts: dict[str, object] = {}
+        for name, part in sorted(partitions.items()):
+            if not part.ids:
+                continue
+            packed = packing.pack_window(
+                part.ids,
+                np.concatenate(part.tokens).astype(encoder.dtype),
+                np.concatenate([[0], np.cumsum(part.lengths)]).astype(np.int64),
+                np.array(part.sizes, np.int64),
+                part.urls,
+                seq_len=recipe.pack.seq_len,
+                seed=recipe.seed,
+                pad_id=encoder.eos_id,
+                window=f"{window.name}/{name}",
+            )
+            path = Path(scratch) / f"{name}.tokens"
             shard = tokens.write_token_shard(path, packed.tokens)
             outputs[f"{name}.tokens"] = store.draft_file(path, content=shard.content, rows=shard.rows)
-        outputs[f"{name}.rows"] = store.draft_table(packed.rows)
-        outputs[f"{name}.docs"] = store.draft_table(packed.docs)
-        facts[name] = {
-            **packed.stats,
-            "token_bytes": encoder.dtype.itemsize,
-            "payload": [p.to_json() for p in shard.payload],
-        }
-    return store.commit(
-        unit,
-        outputs,
-        counters=tally.counters(),
-        reasons=tally.reason_counts(),
-        facts={"window": window.name, "partitions": facts},
-        versions=dict(unit.libraries),
-    )
+            outputs[f"{name}.rows"] = store.draft_table(packed.rows)
+            outputs[f"{name}.docs"] = store.draft_table(packed.docs)
+            payload = [group.to_json() for group in shard.payload]
+            facts[name] = {**packed.stats, "token_bytes": encoder.dtype.itemsize, "payload": payload}
+        return store.commit(
+            unit,
+            outputs,
+            counters=tally.counters(),
+            reasons=tally.reason_counts(),
+            facts={"window": window.name, "partitions": facts},
+            versions=dict(unit.libraries),
+        )
 
 
 @dataclass(frozen=True)

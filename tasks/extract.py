@@ -1,0 +1,209 @@
+"""Acquire and extract one source file: every record gets one outcome, every page that yields text becomes a document.
+
+Equal payloads within one file are extracted once (the last 2,000 are remembered); removing duplicates is not done here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from corpusmill import schema
+from corpusmill.config import Recipe
+from corpusmill.errors import Refused
+from corpusmill.extractor.sandbox import Extraction, Limits, Sandbox
+from corpusmill.identity import doc_id
+from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
+from corpusmill.readers.warc import FileFacts
+from corpusmill.store import Receipt, Store, TableWriter, Unit
+from tasks import acquire
+from tasks.acquire import SourceUnit
+from tasks.units import Done, Tally, libraries, once
+
+VERSION = 1
+LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")
+BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
+REMEMBERED = 2000
+
+
+def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done, Done]:
+    """Receipts of one source file: what was read (facts `source`), and its records and documents.
+
+    Raises:
+        Unavailable: the file, or the place it is in, is away.
+        Refused: the file has other bytes than when it was read before.
+    """
+    unit = Unit(
+        "extract",
+        VERSION,
+        {"source": source.identity(), "extract": recipe.extract.what()},
+        (),
+        {},
+        libraries(LIBRARIES),
+    )
+    seen = Unit("source", VERSION, {k: v for k, v in source.identity().items() if k != "size"}, ())
+    if (receipt := store.receipt(unit)) and (known := store.receipt(seen)):
+        return Done(known, reused=True), Done(receipt, reused=True)
+    with acquire.fetched(source, recipe) as file:
+        known = once(store, seen, lambda: _note(seen, source, file, store))
+        noted = known.receipt.facts["source"]
+        if noted["sha256"] != file.sha256:  # type: ignore[index]
+            raise Refused(
+                f"{source.locator} of source {source.source!r} has changed since it was read",
+                f"then sha256 {noted['sha256'][:16]}, now {file.sha256[:16]}",  # type: ignore[index]
+                "Give the new state of the source another snapshot, or use a new store.",
+            )
+        return known, once(store, unit, lambda: _extract(unit, source, file.path, recipe, store))
+
+
+def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -> Receipt:
+    place = {"source": source.source, "snapshot": source.snapshot, "locator": source.locator}
+    return store.commit(unit, {}, facts={"source": {**place, "bytes": file.size, "sha256": file.sha256}})
+
+
+def _extract(unit: Unit, source: SourceUnit, path: Path, recipe: Recipe, store: Store) -> Receipt:
+    config = recipe.extract
+    facts = FileFacts()
+    options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots)
+    limits = Limits(cpu_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
+    acquired, extracted = Tally("acquire"), Tally("extract")
+    repairs, modes = 0, {}
+    with (
+        store.table_writer(schema.RECORDS) as records,
+        store.table_writer(schema.DOCUMENTS) as documents,
+        Sandbox(config.mode, limits) as sandbox,
+    ):
+        memory = Memory(sandbox)
+        for batch in batches(outcomes(path, options, facts)):
+            rows = [
+                Row(source, outcome, extraction)
+                for outcome, extraction in zip(batch, memory.extract(batch), strict=True)
+            ]
+            for row in rows:
+                row.count(acquired, extracted)
+                repairs += row.outcome.repairs
+                if row.extraction:
+                    modes[row.extraction.extractor] = modes.get(row.extraction.extractor, 0) + 1
+            _write(records, [row.record() for row in rows], schema.RECORDS)
+            _write(documents, [row.document() for row in rows if row.text is not None], schema.DOCUMENTS)
+    read = facts.as_dict()
+    return store.commit(
+        unit,
+        {"records": records.draft, "documents": documents.draft},
+        counters={
+            **acquired.counters(),
+            **extracted.counters(),
+            "not_content": sum(facts.not_content.values()),
+            "repaired_characters": repairs,
+        },
+        reasons={**acquired.reason_counts(), **extracted.reason_counts()},
+        facts={
+            "locator": source.locator,
+            "file": read,
+            "extractors": {str(name): count for name, count in sorted(modes.items(), key=lambda item: str(item[0]))},
+        },
+        versions=dict(unit.libraries),
+    )
+
+
+def batches(stream: Iterable[Outcome]) -> Iterator[list[Outcome]]:
+    """Outcomes in file order, cut by number and size of their texts."""
+    batch: list[Outcome] = []
+    size = 0
+    for outcome in stream:
+        batch.append(outcome)
+        size += outcome.payload_bytes
+        if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class Memory:
+    """Extraction through a sandbox that remembers the pages it saw last, by digest of their payload and charset."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.known: OrderedDict[tuple[bytes | None, str | None], Extraction] = OrderedDict()
+
+    def extract(self, batch: list[Outcome]) -> list[Extraction | None]:
+        """One extraction per outcome that carries HTML, None for the others."""
+        todo: dict[tuple[bytes | None, str | None], str] = {}
+        for outcome in batch:
+            if outcome.html is not None and (key := (outcome.payload_digest, outcome.charset)) not in self.known:
+                todo.setdefault(key, outcome.html)
+        if todo:
+            self.known.update(zip(todo, self.sandbox.extract(list(todo.values())), strict=True))
+        found = [self.known[o.payload_digest, o.charset] if o.html is not None else None for o in batch]
+        while len(self.known) > REMEMBERED:
+            self.known.popitem(last=False)
+        return found
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record with its outcome: how it is counted and what is stored of it."""
+
+    source: SourceUnit
+    outcome: Outcome
+    extraction: Extraction | None
+
+    @property
+    def text(self) -> str | None:
+        """The text of a document; None where the record ended."""
+        return self.extraction.text if self.extraction else self.outcome.text
+
+    @property
+    def ended(self) -> tuple[str | None, str | None]:
+        """(stage, reason); both None where a document came of it."""
+        if self.extraction and self.extraction.reason:
+            return "extract", self.extraction.reason
+        return self.outcome.stage, self.outcome.reason
+
+    @property
+    def doc_id(self) -> bytes | None:
+        """Identity of the document."""
+        if self.text is None:
+            return None
+        s, o = self.source, self.outcome
+        return doc_id(s.source, s.snapshot, s.locator, o.offset, o.index)
+
+    def count(self, acquired: Tally, extracted: Tally) -> None:
+        """Add this record to the two funnel rows."""
+        size = self.outcome.payload_bytes
+        stage, reason = self.ended
+        acquired.add_in(1, size)
+        if stage == "acquire" and reason:
+            acquired.add_reason(reason, 1, size)
+            return
+        acquired.add_out(1, size)
+        extracted.add_in(1, size)
+        if reason:
+            extracted.add_reason(reason, 1, size)
+        else:
+            extracted.add_out(1, len((self.text or "").encode("utf-8")))
+
+    def record(self) -> dict[str, Any]:
+        """A row of the records table."""
+        stage, reason = self.ended
+        names = ("offset", "record_type", "url", "date", "status", "mime", "payload_bytes", "payload_digest")
+        known = {name: getattr(self.outcome, name) for name in (*names, "charset", "charset_origin")}
+        return {**known, "doc_id": self.doc_id, "stage": stage, "reason": reason}
+
+    def document(self) -> dict[str, Any]:
+        """A row of the documents table."""
+        names = ("url", "date", "offset", "charset", "charset_origin", "payload_bytes", "payload_digest")
+        known = {name: getattr(self.outcome, name) for name in names}
+        extractor = self.extraction.extractor if self.extraction else self.outcome.extractor
+        return {**known, "doc_id": self.doc_id, "extractor": extractor, "text": self.text}
+
+
+def _write(writer: TableWriter, rows: list[dict[str, Any]], kind: pa.Schema) -> None:
+    if rows:
+        writer.write(pa.RecordBatch.from_pylist(rows, schema=kind))
