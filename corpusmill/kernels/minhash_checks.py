@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -117,7 +118,7 @@ def datasketch_check(
 def _in_text_order(text: pa.LargeStringArray, ngram: int) -> list[NDArray[np.uint64]]:
     offsets, hashes = shingles(text, ngram)
     out = []
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         _, first = np.unique(hashes[begin:end], return_index=True)
         out.append(hashes[begin + np.sort(first)])
     return out

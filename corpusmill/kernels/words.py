@@ -14,7 +14,8 @@ of a word is lower case, without apostrophes and invisible characters; digits st
 differ).
 
 Numba's on-disk cache (`__pycache__`, or NUMBA_CACHE_DIR; safe to share between processes) looks at the time stamp of a
-kernel's own file only: so kernels of other files take this table's arrays, and call no compiled function of this file.
+kernel's own file only: so kernels of other files take this table's arrays and call no compiled function of this file;
+what they share lies in `bytehash` and `utf8`, which do not change.
 """
 
 from __future__ import annotations
@@ -45,12 +46,11 @@ from corpusmill.kernels.unicode_table import (
     DIGIT,
     FOLD_MASK,
     KIND_SHIFT,
-    LIMIT,
     NON_PUNCTUATION,
     Kind,
     load_table,
-    pack,
 )
+from corpusmill.kernels.utf8 import decode, utf8_byte, utf8_size
 
 HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD = 1, 2, 4
 """Bits of a token's flags: it has a letter; it has a character that datatrove does not list as punctuation; it is no
@@ -65,9 +65,6 @@ _MARK, _FORMAT = np.uint64(Kind.MARK), np.uint64(Kind.FORMAT)
 _JOINER, _NUMERIC = np.uint64(Kind.JOINER), np.uint64(Kind.NUMERIC)
 _FOLD, _SHIFT, _DIGIT = np.uint64(FOLD_MASK), np.uint64(KIND_SHIFT), np.uint64(DIGIT)
 _ALPHA, _NON_PUNCTUATION = np.uint64(ALPHA), np.uint64(NON_PUNCTUATION)
-_IDEOGRAPH = np.uint64(pack(0, Kind.SINGLE, alpha=True))
-_TAG, _OTHER = np.uint64(pack(0, Kind.FORMAT)), np.uint64(pack(0, Kind.SYMBOL))
-_LIMIT, _STRAY = np.uint64(LIMIT), np.uint64(0xFFFD)
 
 # Classes of bytes: blank, symbol, ASCII letter or digit, ASCII that may join words, part of a longer character.
 _BLANK, _SIGNS, _LETTERS, _JOINTS, _WIDE = (U(c) for c in range(5))
@@ -178,46 +175,6 @@ def _frozen(array: NDArray) -> NDArray:
     view = array.view()
     view.flags.writeable = False  # one compiled version: Numba types read-only and writable arrays apart
     return view
-
-
-@numba.njit(nogil=True, inline="always")
-def decode(at: U, end: U, table: U) -> tuple[U, U, U]:
-    """Code point, its packed entry and its length in bytes at an address; a cut sequence is U+FFFD of one byte."""
-    code, width = load8(at), U(1)
-    if code >= U(0x80):
-        width = U(2) if code < U(0xE0) else U(3) if code < U(0xF0) else U(4)
-        if at + width > end or code < U(0xC0):
-            code, width = _STRAY, U(1)
-        else:
-            code &= U(0x7F) >> width
-            k = U(1)
-            while k < width:
-                code = code << U(6) | (load8(at + k) & U(0x3F))
-                k += U(1)
-    if code < _LIMIT:
-        entry = load32(table + U(4) * code)
-    elif code < U(0x40000):
-        entry = _IDEOGRAPH | code
-    elif U(0xE0000) <= code < U(0xE1000):
-        entry = _TAG
-    else:
-        entry = _OTHER | code
-    return code, entry, width
-
-
-@numba.njit(nogil=True, inline="always")
-def utf8_size(code: U) -> U:
-    """Bytes of a character in UTF-8; 0 for U+0000, which stands for nothing in a fold."""
-    return U(code > U(0)) + U(code >= U(0x80)) + U(code >= U(0x800)) + U(code >= U(0x10000))
-
-
-@numba.njit(nogil=True, inline="always")
-def utf8_byte(code: U, size: U, k: U) -> U:
-    """Byte k of the UTF-8 form, `size` bytes long, of a character."""
-    if size == U(1):
-        return code
-    bits = code >> (U(6) * (size - U(1) - k))
-    return U(0x80) | (bits & U(0x3F)) if k > U(0) else ((U(0xF00) >> size) & U(0xFF)) | bits
 
 
 @numba.njit(nogil=True, inline="always")

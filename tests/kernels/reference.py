@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 
@@ -165,3 +166,8 @@ def polynomial(hashes: list[int]) -> int:
 def signature(text: str, ngram: int, permutations: list[tuple[int, int]]) -> list[int]:
     found = set(shingles(text, ngram))
     return [min(((a * (h >> 32) + b) % 2**32 for h in found), default=0xFFFFFFFF) for a, b in permutations]
+
+
+def text_digest(text: str) -> bytes:
+    normal = " ".join(fold(word) for word in words(text)) or text.strip()
+    return hashlib.sha256(normal.encode()).digest()[:16]
