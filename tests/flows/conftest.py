@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +23,44 @@ PREFECT_VARIABLES = ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME
 
 
 @pytest.fixture(scope="session")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[supervisor.Platform]:
+def alerts() -> Iterator[Alerts]:
+    """An address that failures are told to, and what it was told."""
+    told: list[dict[str, str]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Alerts(f"http://127.0.0.1:{server.server_address[1]}/", told)
+        server.shutdown()
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """Address and messages."""
+
+    url: str
+    told: list[dict[str, str]]
+
+
+@pytest.fixture(scope="session")
+def platform(tmp_path_factory: pytest.TempPathFactory, alerts: Alerts) -> Iterator[supervisor.Platform]:
     """Server, pools, deployments, automations and workers, in a home of their own; this process is a client of it."""
     before = dict(os.environ)
+    os.environ["CORPUSMILL_ALERT_WEBHOOK"] = alerts.url
     for name in PREFECT_VARIABLES:
         os.environ.pop(name, None)
     os.environ["CORPUSMILL_WORKERS"] = "2"
     home = tmp_path_factory.mktemp("platform")
     try:
-        started = supervisor.start(home, "127.0.0.1", None, str(home / "store"), print, lambda: None)
+        started = supervisor.start(home, "127.0.0.1", None, str(home / "store"), lambda _: None, lambda: None)
         yield started
         supervisor.stop_platform(started)
     finally:

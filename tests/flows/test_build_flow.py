@@ -16,6 +16,7 @@ from corpusmill.config import load_recipe
 from corpusmill.store import open_store
 from flows.demo import overrides
 from flows.platform import sample_crawl
+from tests.flows.conftest import Alerts
 from tests.flows.waiting import artifacts_of, logs_of, until_final
 
 if TYPE_CHECKING:
@@ -103,7 +104,15 @@ def until_one(client: SyncPrefectClient, since: datetime, digest: str) -> Any:
     return until_final(client, found[0])
 
 
-def test_a_recipe_with_a_fault_fails_with_all_of_it_in_the_message(client: SyncPrefectClient, run: Run) -> None:
+def test_a_recipe_with_a_fault_fails_with_all_of_it_in_the_message_and_is_told_to_the_webhook(
+    client: SyncPrefectClient, run: Run, alerts: Alerts
+) -> None:
     failed = until_final(client, run("build-dataset/demo", recipe="demo", set=["pack.seq_length=5"]))
     assert failed.state.is_failed()
     assert "pack.seq_length: unknown key" in failed.state.message
+    deadline = time.monotonic() + 30
+    while not [alert for alert in alerts.told if alert["run"] == str(failed.id)]:
+        assert time.monotonic() < deadline, alerts.told
+        time.sleep(0.5)
+    (alert,) = [alert for alert in alerts.told if alert["run"] == str(failed.id)]
+    assert alert["text"] == f"build-dataset / {failed.name} is Failed"
