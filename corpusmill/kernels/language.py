@@ -1,9 +1,12 @@
 """Language of each document by a fastText model, without the model's traps.
 
-fastText takes one line of text; it calls the empty string English and reads upper case as another language. So: documents
-without a letter get no language, line breaks become spaces, text that is mostly upper case is lowered first. The first 2,000
-characters are judged; where 500 more can be taken from the middle and those speak another language with more than 0.5, the
-score is halved: a page in two languages should not pass for either with certainty.
+fastText takes one line of text, and stops at a "</s>" in it; it calls the empty string English and reads upper case as
+another language. So: documents without a letter get no language, line breaks become spaces, "</s>" is taken out, text
+that is mostly upper case is lowered first.
+
+The first 2,000 characters are judged. In documents of 2,500 characters or more 500 are taken from the middle, too:
+where these speak another language with more than 0.5, the score is halved, so that a page in two languages passes for
+neither with certainty; where the beginning has no letter, they decide alone.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ from corpusmill import schema
 
 HEAD_CHARS = 2000
 MIDDLE_CHARS = 500
+AGREES_E4 = 5000
+"""A middle in another language counts from this score on."""
+
 _SPACE = re.compile(r"\s+")
+_END_OF_SENTENCE = "</s>"  # fastText's own mark: a page that holds it would hide what follows
 
 
 class LanguageModel:
@@ -51,15 +58,18 @@ class LanguageModel:
 
     def _judge(self, document: str) -> tuple[str | None, int]:
         language, score = self._predict(document[:HEAD_CHARS])
-        if language is not None and len(document) >= HEAD_CHARS + MIDDLE_CHARS:
-            middle = max(HEAD_CHARS, (len(document) - MIDDLE_CHARS) // 2)
-            other, certainty = self._predict(document[middle : middle + MIDDLE_CHARS])
-            if other not in (None, language) and certainty > 5000:
-                score //= 2
+        if len(document) < HEAD_CHARS + MIDDLE_CHARS:
+            return language, score
+        begin = max(HEAD_CHARS, (len(document) - MIDDLE_CHARS) // 2)
+        middle, certainty = self._predict(document[begin : begin + MIDDLE_CHARS])
+        if language is None:
+            return middle, certainty
+        if middle not in (None, language) and certainty > AGREES_E4:
+            return language, score // 2
         return language, score
 
     def _predict(self, text: str) -> tuple[str | None, int]:
-        line = _SPACE.sub(" ", text).strip()
+        line = _SPACE.sub(" ", text.replace(_END_OF_SENTENCE, " ")).strip()
         letters = sum(map(str.isalpha, line))
         if not letters:
             return None, 0

@@ -5,6 +5,8 @@ Measuring and deciding are separate, so moving a bound reads no text.
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,13 +23,22 @@ from corpusmill.errors import NotFound, UsageError
 MAX_RULES = 62
 """Bits of `failed_rules` that stay positive in an int64."""
 
-_KEYS = {"name", "measure", "definition", "view", "min", "max", "source", "says"}
+DEFINITIONS = ("datatrove",)
+"""Whose wording of the measures a bound is for; kernels/measures.py computes them."""
+
+VIEWS = ("raw",)
+"""Which text is measured: raw is the extracted text as it is stored."""
+
+_FILE_KEYS = {"version", "definition", "view", "rule"}
+_TEXTS = ("name", "measure", "definition", "view", "source", "says")
+_BOUNDS = ("min", "max")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MEASURES = frozenset(schema.MEASURES.names)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One bound (inclusive) on one measure. The name is the reason that a document it ends is counted under."""
+    """Bounds (inclusive, one or both) on a measure; the name is the reason that a document it ends is counted under."""
 
     name: str
     measure: str
@@ -36,12 +47,9 @@ class Rule:
     min: float | None
     max: float | None
     source: str
+    """Where the rule is from: paper and section."""
     says: str
-
-    @property
-    def bound(self) -> float:
-        """The bound's value."""
-        return self.min if self.min is not None else self.max  # type: ignore[return-value]
+    """The fault as one sentence."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class RuleSet:
 
 
 def load_rules(path: Path) -> RuleSet:
-    """Read and check a rule file.
+    """Read and check a rule file; `definition` and `view` at the top stand for all rules.
 
     Raises:
         NotFound: there is no such file.
@@ -81,37 +89,63 @@ def load_rules(path: Path) -> RuleSet:
 
 
 def _faults(data: Mapping[str, Any]) -> Iterator[str]:
-    for key in sorted(set(data) - {"version", "definition", "view", "rule"}):
-        yield f"{key}: unknown key"
-    if not isinstance(data.get("version"), int):
-        yield f"version: expected an integer, given {data.get('version')!r}"
-    if not isinstance(data.get("definition"), str):
+    yield from (f"{key}: unknown key" for key in sorted(set(data) - _FILE_KEYS))
+    version = data.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        yield f"version: expected a whole number from 1 on, given {version!r}"
+    if "definition" not in data:
         yield "definition: missing; it says whose definition of the measures the bounds are for"
+    yield from _unknown_choice(data)
     entries = data.get("rule", [])
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         yield "rule: expected at least one [[rule]]"
         return
     if len(entries) > MAX_RULES:
         yield f"rule: {len(entries)} rules; a file may have {MAX_RULES}"
     seen: set[str] = set()
     for i, entry in enumerate(entries):
-        place = f"rule[{i}]" + (f" {entry['name']}" if isinstance(entry.get("name"), str) else "")
-        yield from (f"{place}: unknown key {key!r}" for key in sorted(set(entry) - _KEYS))
-        yield from (f"{place}: {key} is missing" for key in ("name", "measure", "says") if key not in entry)
-        if entry.get("name") in seen or entry.get("name") in schema.REASONS:
+        name = entry.get("name")
+        place = f"rule {i + 1}" + (f" ({name})" if isinstance(name, str) else "")
+        yield from (f"{place}: {fault}" for fault in _rule_faults(entry))
+        if isinstance(name, str) and (name in seen or name in schema.REASONS):
             yield f"{place}: the name is taken"
-        seen.add(str(entry.get("name")))
-        if "measure" in entry and entry["measure"] not in _MEASURES:
-            yield f"{place}: no measure {entry['measure']!r}"
-        if ("min" in entry) == ("max" in entry):
-            yield f"{place}: expected either min or max"
-        for bound in ("min", "max"):
-            if bound in entry and (isinstance(entry[bound], bool) or not isinstance(entry[bound], (int, float))):
-                yield f"{place}: {bound} is not a number, given {entry[bound]!r}"
+        seen.add(str(name))
+
+
+def _rule_faults(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"unknown key {key!r}" for key in sorted(set(entry) - {*_TEXTS, *_BOUNDS}))
+    yield from (f"{key} is missing" for key in ("name", "measure", "says") if key not in entry)
+    yield from (
+        f"{key}: expected text, given {entry[key]!r}"
+        for key in _TEXTS
+        if key in entry and not (isinstance(entry[key], str) and entry[key].strip())
+    )
+    if isinstance(entry.get("name"), str) and not _NAME.fullmatch(entry["name"]):
+        yield "name: expected small letters, digits and underscores"
+    if isinstance(entry.get("measure"), str) and entry["measure"] not in _MEASURES:
+        yield f"no measure {entry['measure']!r}"
+    yield from _unknown_choice(entry)
+    bounds = {key: entry[key] for key in _BOUNDS if key in entry}
+    if not bounds:
+        yield "expected min or max"
+    wrong = {
+        key: bound
+        for key, bound in bounds.items()
+        if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not math.isfinite(bound)
+    }
+    yield from (f"{key}: expected a finite number, given {bound!r}" for key, bound in wrong.items())
+    if len(bounds) == 2 and not wrong and bounds["min"] > bounds["max"]:
+        yield f"min {bounds['min']} is above max {bounds['max']}"
+
+
+def _unknown_choice(entry: Mapping[str, Any]) -> Iterator[str]:
+    for key, known in (("definition", DEFINITIONS), ("view", VIEWS)):
+        if key in entry and entry[key] not in known:
+            yield f"{key}: expected one of {', '.join(known)}, given {entry[key]!r}"
 
 
 def apply_rules(measures: pa.RecordBatch, rules: RuleSet) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
-    """What each document breaks.
+    """What each document breaks. A measure that is null or NaN breaks every rule on it.
 
     Args:
         measures: one row per document, one column per measure (schema.MEASURES).
@@ -120,27 +154,29 @@ def apply_rules(measures: pa.RecordBatch, rules: RuleSet) -> tuple[pa.Array, pa.
     Returns:
         reason: string[n], the first broken rule, null where none is broken.
         failed: int64[n], bit i set where rule i is broken.
-        value, bound: float64[n], of the first broken rule, null where none is broken. Null and NaN break every rule.
+        value, bound: float64[n], the measure and the bound of the first broken rule; null where none is broken, the
+            value also where there is none.
     """
     rows = measures.num_rows
     first = np.full(rows, -1, np.int64)
     failed = np.zeros(rows, np.int64)
-    value = np.zeros(rows)
+    value, bound = np.zeros(rows), np.zeros(rows)
     for i, rule in enumerate(rules.rules):
         measured = measures.column(rule.measure).cast(pa.float64()).to_numpy(zero_copy_only=False)
-        low = -np.inf if rule.min is None else rule.min
-        high = np.inf if rule.max is None else rule.max
+        low = -math.inf if rule.min is None else rule.min
+        high = math.inf if rule.max is None else rule.max
         broken = ~((measured >= low) & (measured <= high))
         failed |= broken.astype(np.int64) << i
         deciding = broken & (first < 0)
         first[deciding] = i
         value[deciding] = measured[deciding]
+        above = measured[deciding] > high
+        bound[deciding] = np.where(above, high, low) if rule.min is not None else high
     passed = first < 0
-    names = np.array([rule.name for rule in rules.rules], dtype=object)
-    bounds = np.array([rule.bound for rule in rules.rules], dtype=np.float64)
+    names = np.array([*(rule.name for rule in rules.rules), None], dtype=object)  # the last for passed ones, -1
     return (
         pa.array(names[first], pa.string(), mask=passed),
         pa.array(failed),
         pa.array(value, mask=passed | np.isnan(value)),
-        pa.array(bounds[first], mask=passed),
+        pa.array(bound, mask=passed),
     )

@@ -1,0 +1,235 @@
+"""Rules: read with all faults at once; the first broken one decides, all broken ones are kept."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpusmill import schema
+from corpusmill.errors import NotFound, UsageError
+from corpusmill.kernels.measures import DEFINITION, measures
+from corpusmill.kernels.rules import DEFINITIONS, MAX_RULES, Rule, RuleSet, apply_rules, load_rules
+from tests.kernels.texts import column
+
+GOPHER = Path(__file__).parents[2] / "rules" / "gopher.toml"
+
+# datatrove 0.10.1, defaults of GopherRepetitionFilter and GopherQualityFilter
+BOUNDS = {
+    "dup_line_ratio": (None, 0.30),
+    "dup_paragraph_ratio": (None, 0.30),
+    "dup_line_char_ratio": (None, 0.20),
+    "dup_paragraph_char_ratio": (None, 0.20),
+    **{f"top_{n}gram_char_ratio": (None, bound) for n, bound in ((2, 0.20), (3, 0.18), (4, 0.16))},
+    **{
+        f"dup_{n}gram_char_ratio": (None, b)
+        for n, b in zip(range(5, 11), (0.15, 0.14, 0.13, 0.12, 0.11, 0.10), strict=True)
+    },
+    "word_count": (50, 100_000),
+    "mean_word_chars": (3, 10),
+    "hash_ratio": (None, 0.1),
+    "ellipsis_ratio": (None, 0.1),
+    "bullet_line_ratio": (None, 0.9),
+    "ellipsis_line_ratio": (None, 0.3),
+    "alpha_word_ratio": (0.8, None),
+    "stop_word_count": (2, None),
+}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def rule(name: str, measure: str, low: float | None, high: float | None) -> Rule:
+    return Rule(name, measure, "datatrove", "raw", low, high, "", "It says.")
+
+
+def rule_set(*rules: Rule) -> RuleSet:
+    return RuleSet("test", 1, "", rules)
+
+
+def batch(**columns: list[float | None]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({name: pa.array(values, pa.float64()) for name, values in columns.items()})
+
+
+def test_gopher_has_the_bounds_of_datatrove() -> None:
+    found: dict[str, tuple[float | None, float | None]] = {}
+    for each in load_rules(GOPHER).rules:
+        low, high = found.get(each.measure, (None, None))
+        found[each.measure] = (each.min if each.min is not None else low, each.max if each.max is not None else high)
+        assert each.definition == DEFINITION
+        assert each.says.endswith(".")
+    assert found == BOUNDS
+
+
+def test_a_rule_file_has_a_digest_of_what_decides() -> None:
+    rules = load_rules(GOPHER)
+    assert (rules.name, rules.version, len(rules.rules)) == ("gopher", 1, 23)
+    assert rules.digest[:16] == "de5453ac86a661a1"
+
+
+def test_sentences_and_comments_do_not_change_the_digest_and_bounds_do(tmp_path: Path) -> None:
+    text = GOPHER.read_text("utf-8")
+    digest = load_rules(write(tmp_path, text)).digest
+    assert load_rules(write(tmp_path, text.replace("fewer than 50 words", "few words") + "# more\n")).digest == digest
+    assert load_rules(write(tmp_path, text.replace("min = 50\n", "min = 51\n"))).digest != digest
+    assert load_rules(write(tmp_path, text.replace("version = 1", "version = 2"))).digest != digest
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+version = true
+view = "clean"
+colour = 1
+[[rule]]
+name = "Too Few"
+measure = "wordcount"
+min = "50"
+says = "x"
+[[rule]]
+name = "fine"
+measure = "word_count"
+min = 5
+max = 4
+says = " "
+sauce = "A.1"
+[[rule]]
+name = "fine"
+measure = "word_count"
+max = nan
+says = "x"
+[[rule]]
+name = "near_duplicate"
+measure = "word_count"
+definition = "dolma"
+""",
+    )
+    with pytest.raises(UsageError) as caught:
+        load_rules(path)
+    assert caught.value.what == f"{path}: 16 faults in the rules"
+    assert caught.value.why.split("\n") == [
+        "  colour: unknown key",
+        "  version: expected a whole number from 1 on, given True",
+        "  definition: missing; it says whose definition of the measures the bounds are for",
+        "  view: expected one of raw, given 'clean'",
+        "  rule 1 (Too Few): name: expected small letters, digits and underscores",
+        "  rule 1 (Too Few): no measure 'wordcount'",
+        "  rule 1 (Too Few): min: expected a finite number, given '50'",
+        "  rule 2 (fine): unknown key 'sauce'",
+        "  rule 2 (fine): says: expected text, given ' '",
+        "  rule 2 (fine): min 5 is above max 4",
+        "  rule 3 (fine): max: expected a finite number, given nan",
+        "  rule 3 (fine): the name is taken",
+        "  rule 4 (near_duplicate): says is missing",
+        "  rule 4 (near_duplicate): definition: expected one of datatrove, given 'dolma'",
+        "  rule 4 (near_duplicate): expected min or max",
+        "  rule 4 (near_duplicate): the name is taken",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "version = 1\ndefinition = 'datatrove'\nrule = [1]", "version = 1\nrule = 3"])
+def test_a_file_without_rules_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=r"expected at least one \[\[rule\]\]"):
+        load_rules(write(tmp_path, text))
+
+
+def test_more_rules_than_bits_are_refused(tmp_path: Path) -> None:
+    entries = "".join(
+        f'[[rule]]\nname = "r{i}"\nmeasure = "word_count"\nmin = 1\nsays = "x"\n' for i in range(MAX_RULES + 1)
+    )
+    with pytest.raises(UsageError, match=f"a file may have {MAX_RULES}"):
+        load_rules(write(tmp_path, 'version = 1\ndefinition = "datatrove"\n' + entries))
+
+
+def test_a_missing_file_and_broken_toml_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no rule file"):
+        load_rules(tmp_path / "none.toml")
+    with pytest.raises(UsageError, match="not a TOML file"):
+        load_rules(write(tmp_path, "version = "))
+
+
+def test_the_first_broken_rule_decides_and_all_are_kept() -> None:
+    rules = rule_set(
+        rule("few", "word_count", 50, None), rule("hashes", "hash_ratio", None, 0.1), rule("many", "word_count", 0, 100)
+    )
+    reason, failed, value, bound = apply_rules(
+        batch(word_count=[50, 49, 200, 10, 100], hash_ratio=[0.1, 0.0, 0.2, 0.5, 0.10000001]), rules
+    )
+    assert reason.to_pylist() == [None, "few", "hashes", "few", "hashes"]
+    assert failed.to_pylist() == [0, 0b001, 0b110, 0b011, 0b010]
+    assert value.to_pylist() == [None, 49, 0.2, 10, 0.10000001]
+    assert bound.to_pylist() == [None, 50, 0.1, 50, 0.1]
+
+
+def test_the_bound_of_a_rule_with_two_is_the_one_that_broke() -> None:
+    _, failed, value, bound = apply_rules(batch(word_count=[1, 5, 9]), rule_set(rule("r", "word_count", 2, 8)))
+    assert (failed.to_pylist(), value.to_pylist(), bound.to_pylist()) == ([1, 0, 1], [1, None, 9], [2, None, 8])
+
+
+def test_null_and_nan_break_a_rule_without_a_value() -> None:
+    for low, high, expected in ((2.0, None, 2.0), (None, 8.0, 8.0), (2.0, 8.0, 2.0)):
+        reason, failed, value, bound = apply_rules(
+            batch(word_count=[None, math.nan]), rule_set(rule("r", "word_count", low, high))
+        )
+        assert (reason.to_pylist(), failed.to_pylist()) == (["r", "r"], [1, 1])
+        assert (value.to_pylist(), bound.to_pylist()) == ([None, None], [expected, expected])
+
+
+FINITE = st.floats(-1e6, 1e6)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(FINITE, FINITE, FINITE), max_size=8), st.lists(st.tuples(FINITE, FINITE), max_size=6))
+def test_decisions_equal_plain_python(rows: list[tuple[float, ...]], bounds: list[tuple[float, float]]) -> None:
+    columns = ("word_count", "hash_ratio", "mean_word_chars")
+    rules = [rule(f"r{i}", columns[i % 3], min(pair), max(pair)) for i, pair in enumerate(bounds)]
+    table = batch(**{name: [row[i] for row in rows] for i, name in enumerate(columns)})
+    got = [column.to_pylist() for column in apply_rules(table, rule_set(*rules))]
+    for d, row in enumerate(rows):
+        values = dict(zip(columns, row, strict=True))
+        broken = [i for i, r in enumerate(rules) if not r.min <= values[r.measure] <= r.max]
+        assert got[1][d] == sum(1 << i for i in broken)
+        first = rules[broken[0]] if broken else None
+        assert got[0][d] == (first.name if first else None)
+        if first:
+            value = values[first.measure]
+            assert (got[2][d], got[3][d]) == (value, first.min if value < first.min else first.max)
+
+
+def test_no_documents_give_no_decisions() -> None:
+    empty = pa.RecordBatch.from_pylist([], schema=schema.MEASURES)
+    assert [len(column) for column in apply_rules(empty, load_rules(GOPHER))] == [0, 0, 0, 0]
+
+
+def test_every_hostile_document_gets_a_decision_and_tiny_ones_go(data_dir: Path) -> None:
+    lines = (data_dir / "hostile" / "B35-tiny-documents.jsonl").read_text("utf-8").split("\n")
+    texts = [json.loads(line)["text"] for line in lines if line]
+    rules = load_rules(GOPHER)
+    reason, failed, value, _ = apply_rules(measures(column(texts)), rules)
+    assert reason.is_valid().to_pylist() == [True] * 20 + [False]
+    assert value.null_count == 1
+    too_few = [r.name for r in rules.rules].index("too_few_words")
+    assert all(bits >> too_few & 1 for bits in failed.to_pylist()[:20])
+
+
+def test_languages_without_spaces_are_measured_by_characters(data_dir: Path) -> None:
+    """The bounds of gopher.toml are for English: such texts break those on word length and stop words, no others."""
+    lines = (data_dir / "hostile" / "B32-no-space-languages.jsonl").read_text("utf-8").split("\n")
+    texts = [json.loads(line)["text"] for line in lines if line]
+    rules = load_rules(GOPHER)
+    for bits in apply_rules(measures(column(texts)), rules)[1].to_pylist():
+        broken = {r.name for i, r in enumerate(rules.rules) if bits >> i & 1}
+        assert broken <= {"words_too_short", "too_few_stop_words"}
+
+
+def test_rule_files_name_the_definitions_that_are_computed() -> None:
+    assert DEFINITION in DEFINITIONS
