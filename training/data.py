@@ -7,11 +7,9 @@ into the next document, or lies in padding, does not count.
 from __future__ import annotations
 
 import hashlib
-import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,10 @@ import numpy.typing as npt
 from corpusmill.errors import UsageError
 from corpusmill.order import Ints, Plan
 from corpusmill.store import Output, Store
+from corpusmill.tokens import MappedShard, map_token_shard
 
 IGNORED = -100
 """A label that does not count."""
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -32,96 +29,105 @@ class Batch:
     """Sequences for the model.
 
     Args:
-        tokens: int64[n, seq_len].
+        rows: int64[n, seq_len + 1], as stored.
         labels: int64[n, seq_len], IGNORED where nothing is to be predicted.
-        lengths: token counts of the pieces of each row, padding as a last piece; each sums to seq_len.
-        digests: sha256 of each stored row.
+        piece_row: int64[p], the row of each document piece, ascending.
+        piece_length: int64[p], its tokens of input; padding is a piece at a row's end, so each row sums to seq_len.
     """
 
-    tokens: Ints
+    rows: Ints
     labels: Ints
-    lengths: list[list[int]]
-    digests: list[bytes]
+    piece_row: Ints
+    piece_length: Ints
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return len(self.rows)
+
+    @property
+    def tokens(self) -> Ints:
+        """The input, int64[n, seq_len]."""
+        return self.rows[:, :-1]
 
     @property
     def counted(self) -> int:
         """Labels that count."""
-        return int((self.labels != IGNORED).sum())
+        return int(np.count_nonzero(self.labels != IGNORED))
+
+    @property
+    def lengths(self) -> list[list[int]]:
+        """The piece lengths of each row."""
+        cuts = np.searchsorted(self.piece_row, np.arange(1, len(self)))
+        return [part.tolist() for part in np.split(self.piece_length, cuts)]
 
     def part(self, start: int, stop: int) -> Batch:
         """The sequences start to stop."""
-        cut = slice(start, stop)
-        return Batch(self.tokens[cut], self.labels[cut], self.lengths[cut], self.digests[cut])
+        first, last = np.searchsorted(self.piece_row, [start, stop])
+        pieces, cut = slice(first, last), slice(start, stop)
+        return Batch(self.rows[cut], self.labels[cut], self.piece_row[pieces] - start, self.piece_length[pieces])
+
+    def digests(self) -> list[bytes]:
+        """sha256 of each row as little-endian uint32."""
+        return [hashlib.sha256(row.data).digest() for row in self.rows.astype("<u4")]
 
 
 class Partition:
     """The sequences of one partition of a dataset, by row number."""
 
     def __init__(self, store: Store, entry: Mapping[str, Any]) -> None:
-        self.seq_len, self.token_bytes = int(entry["seq_len"]), int(entry["token_bytes"])
-        self.sequences = int(entry["sequences"])
-        self._shards = [_Shard(store, shard, self.token_bytes * (self.seq_len + 1)) for shard in entry["shards"]]
+        self.seq_len, self.sequences = int(entry["seq_len"]), int(entry["sequences"])
+        self._shards = [_Shard(store, shard, entry["token_bytes"], self.seq_len) for shard in entry["shards"]]
         self._ends = np.cumsum([shard["sequences"] for shard in entry["shards"]], dtype=np.int64)
 
-    def batch(self, rows: Ints) -> Batch:
-        """The sequences with these numbers int64[n], in that order."""
-        raw = np.empty((len(rows), self.token_bytes * (self.seq_len + 1)), np.uint8)
-        pieces: list[list[int]] = [[] for _ in rows]
-        for shard, members, local in self._by_shard(rows):
-            raw[members] = shard.rows(local)
-            for place, lengths in zip(members.tolist(), shard.pieces(local), strict=True):
-                pieces[place] = lengths
-        tokens = raw.view(f"<u{self.token_bytes}").astype(np.int64)
-        digests = [hashlib.sha256(row.data).digest() for row in raw]
-        labels = tokens[:, 1:].copy()
-        for label, lengths in zip(labels, pieces, strict=True):
-            ends = np.cumsum(lengths)
-            label[ends[:-1] - 1] = IGNORED
-            label[ends[-1] - 1 :] = IGNORED
-        return Batch(tokens[:, :-1], labels, [_fill(lengths, self.seq_len) for lengths in pieces], digests)
+    def batch(self, numbers: Ints) -> Batch:
+        """The sequences with these row numbers int64[n], in that order."""
+        rows = np.empty((len(numbers), self.seq_len + 1), np.int64)
+        return _assemble(rows, list(self.fill(rows, np.arange(len(numbers)), numbers)))
 
-    def text_bytes(self, rows: Ints) -> float:
+    def fill(self, rows: Ints, places: Ints, numbers: Ints) -> Iterator[tuple[Ints, Ints]]:
+        """Write sequences to places of a batch; yields place and stored length of each of their document pieces."""
+        for shard, members, local in self._by_shard(numbers):
+            rows[places[members]] = shard.tokens.rows(local)
+            offsets, lengths = shard.lists["doc_lens"]
+            counts = offsets[local + 1] - offsets[local]
+            before = np.cumsum(counts) - counts
+            index = np.repeat(offsets[local] - before, counts) + np.arange(counts.sum())
+            yield np.repeat(places[members], counts), lengths[index].astype(np.int64)
+
+    def text_bytes(self, numbers: Ints) -> float:
         """Bytes of text in rows: of each document the share that its tokens in a row are of all its tokens."""
-        return sum(float(shard.text_bytes(local).sum()) for shard, _, local in self._by_shard(rows))
+        return sum(float(shard.text_bytes(local).sum()) for shard, _, local in self._by_shard(numbers))
 
-    def _by_shard(self, rows: Ints) -> list[tuple[_Shard, Ints, Ints]]:
-        """For each shard with some of the rows: the shard, their places in `rows`, their numbers in the shard."""
-        number = np.searchsorted(self._ends, rows, side="right")
-        found = []
-        for s in np.unique(number).tolist():
-            members = np.flatnonzero(number == s)
+    def _by_shard(self, numbers: Ints) -> Iterator[tuple[_Shard, Ints, Ints]]:
+        """For each shard with some of the rows: the shard, their places in `numbers`, their numbers in the shard."""
+        owner = np.searchsorted(self._ends, numbers, side="right")
+        for s in np.unique(owner).tolist():
+            members = np.flatnonzero(owner == s)
             first = self._ends[s - 1] if s else 0
-            found.append((self._shards[s], members, rows[members] - first))
-        return found
+            yield self._shards[s], members, numbers[members] - first
 
 
 class _Shard:
     """One shard; its files are verified and opened when a row of it is first read."""
 
-    def __init__(self, store: Store, entry: Mapping[str, Any], row_bytes: int) -> None:
-        self._store, self._entry, self._row_bytes = store, entry, row_bytes
+    def __init__(self, store: Store, entry: Mapping[str, Any], token_bytes: int, seq_len: int) -> None:
+        self._store, self._entry, self._token_bytes, self._seq_len = store, entry, token_bytes, seq_len
 
-    def rows(self, local: Ints) -> Bytes:
-        """Stored rows, uint8[n, row_bytes]."""
-        out = np.empty((len(local), self._row_bytes), np.uint8)
-        group = np.searchsorted(self._ends, local, side="right")
-        for g in np.unique(group).tolist():
-            members = np.flatnonzero(group == g)
-            first = self._ends[g - 1] if g else 0
-            out[members] = self._groups[g][local[members] - first]
-        return out
+    @cached_property
+    def tokens(self) -> MappedShard:
+        """The rows, mapped."""
+        path = self._store.local_path(Output.from_json(self._entry["tokens"]))
+        return map_token_shard(path, self._entry["payload"], self._token_bytes, self._seq_len)
 
-    def pieces(self, local: Ints) -> list[list[int]]:
-        """Token counts of the document pieces in each row."""
-        offsets, lengths = self._lists["doc_lens"]
-        return [lengths[offsets[i] : offsets[i + 1]].tolist() for i in local.tolist()]
+    @cached_property
+    def lists(self) -> dict[str, tuple[Ints, Ints]]:
+        """Offsets and values of the two list columns of the side table."""
+        table = self._store.table(Output.from_json(self._entry["rows"]), ["doc_lens", "doc_refs"])
+        columns = {name: table[name].combine_chunks() for name in table.column_names}
+        return {name: (c.offsets.to_numpy(), c.values.to_numpy()) for name, c in columns.items()}
 
     def text_bytes(self, local: Ints) -> npt.NDArray[np.float64]:
         """Bytes of text in each row, float64[n]."""
-        offsets, _ = self._lists["doc_lens"]
+        offsets, _ = self.lists["doc_lens"]
         total: npt.NDArray[np.float64] = self._bytes_before[offsets[local + 1]] - self._bytes_before[offsets[local]]
         return total
 
@@ -130,43 +136,7 @@ class _Shard:
         """Bytes of text before each piece of the shard, float64[pieces + 1]."""
         docs = self._store.table(Output.from_json(self._entry["docs"]), ["tokens", "text_bytes"])
         rate = docs["text_bytes"].to_numpy() / docs["tokens"].to_numpy()
-        return np.concatenate([[0.0], np.cumsum(self._lists["doc_lens"][1] * rate[self._lists["doc_refs"][1]])])
-
-    @cached_property
-    def _groups(self) -> list[Bytes]:
-        """The raw rows of each row group, uint8[rows, row_bytes], mapped."""
-        path = self._store.local_path(Output.from_json(self._entry["tokens"]))
-        return map_groups(path, self._entry["payload"], self._row_bytes)
-
-    @cached_property
-    def _ends(self) -> Ints:
-        return np.cumsum([group["rows"] for group in self._entry["payload"]], dtype=np.int64)
-
-    @cached_property
-    def _lists(self) -> dict[str, tuple[Ints, Ints]]:
-        """Offsets and values of the two list columns of the side table."""
-        table = self._store.table(Output.from_json(self._entry["rows"]), ["doc_lens", "doc_refs"])
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
-        return {name: (c.offsets.to_numpy(), c.values.to_numpy()) for name, c in columns.items()}
-
-
-def map_groups(path: Path, payload: Sequence[Mapping[str, int]], row_bytes: int) -> list[Bytes]:
-    """Map the row groups of a token shard: one uint8[rows, row_bytes] each, over the page's bytes in the file."""
-    with path.open("rb") as file:
-        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return [
-        np.frombuffer(whole, np.uint8, g["rows"] * row_bytes, g["offset"]).reshape(g["rows"], row_bytes)
-        for g in payload
-    ]
-
-
-def _fill(pieces: Sequence[int], seq_len: int) -> list[int]:
-    """Pieces of a row of seq_len + 1 tokens, cut to its input, padding as a last piece."""
-    lengths, left = [], seq_len
-    for piece in pieces:
-        lengths.append(min(piece, left))
-        left -= lengths[-1]
-    return [n for n in (*lengths, left) if n]
+        return np.concatenate([[0.0], np.cumsum(self.lists["doc_lens"][1] * rate[self.lists["doc_refs"][1]])])
 
 
 class Loader:
@@ -184,26 +154,39 @@ class Loader:
         """Tokens a sequence."""
         return self._partitions[0].seq_len
 
-    def batch(self, step: int, rank: int, world_size: int) -> Batch:
+    def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Batch:
         """The share of one rank in the global batch of a step."""
         where = self._plan.rows(step, rank, world_size)
-        parts: list[Batch | None] = [None] * len(where.row)
+        rows = np.empty((len(where.row), self.seq_len + 1), np.int64)
+        pieces: list[tuple[Ints, Ints]] = []
         for k in np.unique(where.partition).tolist():
-            members = np.flatnonzero(where.partition == k)
-            found = self._partitions[k].batch(where.row[members])
-            for i, place in enumerate(members.tolist()):
-                parts[place] = found.part(i, i + 1)
-        return concat([part for part in parts if part is not None])
+            places = np.flatnonzero(where.partition == k)
+            pieces += self._partitions[k].fill(rows, places, where.row[places])
+        return _assemble(rows, pieces)
 
 
-def concat(parts: Sequence[Batch]) -> Batch:
-    """One batch of several."""
-    return Batch(
-        np.concatenate([p.tokens for p in parts]),
-        np.concatenate([p.labels for p in parts]),
-        [lengths for p in parts for lengths in p.lengths],
-        [digest for p in parts for digest in p.digests],
-    )
+def _assemble(rows: Ints, pieces: Sequence[tuple[Ints, Ints]]) -> Batch:
+    """A batch of stored rows and the (row, stored length) of their document pieces, which come in any order of rows."""
+    seq_len = rows.shape[1] - 1
+    row, length = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    order = np.argsort(row, kind="stable")
+    row, length = row[order], length[order]
+    first = np.searchsorted(row, np.arange(len(rows)))  # every row has a piece
+    sums = np.cumsum(length)
+    end = sums - (sums - length)[first][row]  # of a piece in its row
+    begin = end - length
+    labels = rows[:, 1:].copy()
+    inside = end <= seq_len
+    labels[row[inside], end[inside] - 1] = IGNORED  # the next token belongs to another document, or to padding
+    total = np.minimum(np.maximum.reduceat(end, first), seq_len)
+    padded = np.flatnonzero(total < seq_len)
+    for r in padded.tolist():
+        labels[r, total[r] :] = IGNORED
+    some = begin < seq_len  # a last piece of one token is label only
+    row, length = row[some], np.minimum(end, seq_len)[some] - begin[some]
+    row, length = np.append(row, padded), np.append(length, seq_len - total[padded])
+    order = np.argsort(row, kind="stable")
+    return Batch(rows, labels, row[order], length[order])
 
 
 def batch_digest(rows: Sequence[bytes]) -> str:

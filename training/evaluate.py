@@ -20,7 +20,8 @@ from training.parallel import Ranks, precision, sums
 
 def nll(model: nn.Module, batch: Batch, rope_base: int, config: TrainConfig, ranks: Ranks) -> Tensor:
     """Summed negative log-likelihood (nats) of a batch's labels."""
-    layout = Layout.of(batch.lengths, config.model.dim // config.model.heads, rope_base, ranks.device)
+    seq_len, head_dim = batch.labels.shape[1], config.model.dim // config.model.heads
+    layout = Layout.of(batch.piece_length, seq_len, head_dim, rope_base, ranks.device)
     tokens, labels = (torch.from_numpy(a).to(ranks.device) for a in (batch.tokens, batch.labels))
     with precision(config, ranks):
         loss: Tensor = model(tokens, labels, layout)

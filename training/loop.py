@@ -154,7 +154,7 @@ class Trainer:
     def _account(self, batch: Batch, loss: float, counted: int, lr: float, norm: float) -> None:
         """Gather the step's figures from all ranks; rank 0 writes them down."""
         mine = self.watch.done()
-        parts = parallel.gathered(struct.pack("<d", loss) + mine.pack() + b"".join(batch.digests))
+        parts = parallel.gathered(struct.pack("<d", loss) + mine.pack() + b"".join(batch.digests()))
         times = [StepTimes.unpack(p[8:48]) for p in parts]
         self.times = [*self.times[-199:], times]
         mean = sum(struct.unpack("<d", p[:8])[0] for p in parts) / counted

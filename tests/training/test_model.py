@@ -20,6 +20,10 @@ def model(config: Model = CONFIG, seed: int = 1) -> GPT:
     return gpt
 
 
+def layout(lengths: list[list[int]]) -> Layout:
+    return Layout.of(np.concatenate(lengths), sum(lengths[0]), 16, 10_000, CPU)
+
+
 def packed_row(lengths: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and labels [1, T]; the last token of each piece has nothing to predict."""
     tokens = torch.from_numpy(np.random.default_rng(3).integers(0, 50, (1, sum(lengths))))
@@ -32,25 +36,26 @@ def test_packed_loss_is_the_loss_of_the_documents_alone() -> None:
     gpt, lengths = model(), [5, 1, 12, 7]
     tokens, labels = packed_row(lengths)
     gpt.requires_grad_(False)
-    together = gpt(tokens, labels, Layout.of([lengths], 16, 10_000, CPU))
+    together = gpt(tokens, labels, layout([lengths]))
     alone = 0.0
     for start, n in zip(np.cumsum([0, *lengths[:-1]]), lengths, strict=True):
         part = slice(start, start + n)
-        alone += float(gpt(tokens[:, part], labels[:, part], Layout.of([[n]], 16, 10_000, CPU)))
+        alone += float(gpt(tokens[:, part], labels[:, part], layout([[n]])))
     assert float(together) == pytest.approx(alone, rel=1e-5)
-    leaking = gpt(tokens, labels, Layout.of([[sum(lengths)]], 16, 10_000, CPU))
+    leaking = gpt(tokens, labels, layout([[sum(lengths)]]))
     assert abs(float(leaking) - alone) > 1e-4 * alone
 
 
 def test_dense_mask_and_loop_over_pieces_agree() -> None:
     gpt, lengths = model(), [[5, 1, 12, 6], [24], [3, 21]]
     tokens = torch.from_numpy(np.random.default_rng(3).integers(0, 50, (3, 24)))
-    loop = Layout.of(lengths, 16, 10_000, CPU)
-    dense = Layout(lengths, loop.cos, loop.sin, _dense_mask(lengths, CPU))
+    loop = layout(lengths)
+    pieces = np.array([np.repeat(np.arange(len(row)), row) for row in lengths])
+    dense = Layout([], loop.cos, loop.sin, _dense_mask(pieces))
     losses = []
-    for layout in (loop, dense):
+    for way in (loop, dense):
         gpt.zero_grad()
-        loss = gpt(tokens, tokens.roll(-1, 1), layout)
+        loss = gpt(tokens, tokens.roll(-1, 1), way)
         loss.backward()
         losses.append((loss.detach(), gpt.blocks[0].qkv.weight.grad.clone()))
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=1e-4)
@@ -62,7 +67,7 @@ def test_activation_checkpointing_changes_no_gradient() -> None:
     for again in (False, True):
         gpt = GPT(CONFIG, 50, activation_checkpointing=again)
         init_weights(gpt, 2, 1)
-        gpt(tokens, labels, Layout.of([[5, 11]], 16, 10_000, CPU)).backward()
+        gpt(tokens, labels, layout([[5, 11]])).backward()
         grads.append([p.grad for p in gpt.parameters()])
     torch.testing.assert_close(grads[0], grads[1], rtol=0, atol=0)
 
@@ -87,7 +92,7 @@ def test_operations_follow_torchs_counter() -> None:
 
     gpt, tokens = model(), torch.zeros(1, 64, dtype=torch.int64)
     with FlopCounterMode(display=False) as counter:
-        gpt(tokens, tokens, Layout.of([[64]], 16, 10_000, CPU)).backward()
+        gpt(tokens, tokens, layout([[64]])).backward()
     attention = 6 * CONFIG.layers * CONFIG.dim * 64
     matrices = flops_per_token(CONFIG, 50, 64) - attention
     assert matrices * 64 <= counter.get_total_flops() <= (matrices + 3 * attention) * 64
