@@ -70,7 +70,7 @@ def _extract(unit: Unit, source: SourceUnit, path: Path, recipe: Recipe, store: 
     config = recipe.extract
     facts = FileFacts()
     options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots)
-    limits = Limits(cpu_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
+    limits = Limits(timeout_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
     acquired, extracted = Tally("acquire"), Tally("extract")
     repairs, modes = 0, {}
     with (

@@ -1,0 +1,46 @@
+"""The output of a stage moves only with its VERSION."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from corpusmill import funnel
+from corpusmill.errors import NotFound
+from corpusmill.models import model_path
+from corpusmill.store import open_store
+from tests import golden
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    try:
+        model_path("lid.176.ftz")
+    except NotFound:
+        pytest.skip("no language model: run `mill models fetch`")
+    folder = tmp_path_factory.mktemp("golden")
+    return golden.digests(folder), open_store(folder / "store")
+
+
+@pytest.mark.parametrize("stage", sorted(golden.VERSIONS))
+def test_output_changes_only_with_its_version(found, stage):
+    known = json.loads(golden.GOLDEN.read_text(encoding="utf-8"))[stage]
+    assert found[0][stage]["version"] == known["version"], (
+        "a VERSION was raised: python -m tests.golden > tests/golden.json"
+    )
+    assert found[0][stage]["content"] == known["content"], f"raise VERSION of stage {stage}: its output has moved"
+
+
+def test_each_planted_fate_is_met(found):
+    store = found[1]
+    _, digest = store.resolve("golden")
+    rows = store.manifest(digest)["funnel"]
+    assert funnel.faults(rows) == []
+    reasons = {row["stage"]: {reason: n["docs"] for reason, n in row["reasons"].items()} for row in rows}
+    assert reasons["acquire"] == {"not_html": 1, "redirect": 1}
+    assert reasons["extract"] == {"no_text": 1}
+    assert reasons["language"] == {"other_language": 1}
+    assert reasons["decontaminate"] == {"contaminated": 1}
+    assert reasons["exact"] == {"exact_duplicate": 1}
+    assert reasons["near"] == {"near_duplicate": 1}
