@@ -48,12 +48,17 @@ format: install
 docs: install
 	$(PY) docs/generate.py
 
-bench: install
-	set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(PY) $$script --quick; done
+# Every script in bench/ that is a program: one subject each.
+bench: models bench-setup
+	set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --quick; done
 
-bench-setup: install
-	$(PYTHON) -m venv .bench-venv
+bench-setup: .bench-venv/.installed
+
+.bench-venv/.installed: $(VENV)/.installed bench/peers.txt bench/peers-even.txt
+	test -x .bench-venv/bin/python || $(PY) -m venv .bench-venv
 	.bench-venv/bin/python -m pip install --quiet --requirement bench/peers.txt
+	.bench-venv/bin/python -m pip install --quiet --no-deps --upgrade --target .bench-venv/even --requirement bench/peers-even.txt
+	touch $@
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

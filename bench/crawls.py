@@ -1,0 +1,125 @@
+"""Crawls to measure on: a given one, a sample of one, or the demo crawl that any machine can make."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpusmill.config import REPOSITORY, Recipe, load_recipe
+from corpusmill.errors import NotFound, UsageError
+
+PIECE = 2**20
+READ_AT_MOST = 64 * 2**20
+"""Bytes of a file that a sample is drawn from: a Common Crawl file has a gigabyte."""
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """A recipe with one source on this machine, and the files it reads, relative to the source's root."""
+
+    recipe: Recipe
+    root: Path
+    files: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Compressed size of the files."""
+        return sum((self.root / file).stat().st_size for file in self.files)
+
+
+def crawl_at(root: Path | None, recipe: str | None) -> Crawl:
+    """The crawl below a folder under a recipe; without one, that of the test data, else the demo's.
+
+    Raises:
+        NotFound: the recipe's files are not there. UsageError: the recipe has more than one source.
+    """
+    if root is None:
+        data = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
+        root = data / "mini-crawl"
+        if not root.is_dir():
+            from tasks.democrawl import make
+
+            root, recipe = make(REPOSITORY / ".corpusmill" / "demo"), recipe or "demo"
+    root = root.resolve()
+    name = only_source(load_recipe(recipe or "crawl"))
+    return planned(load_recipe(recipe or "crawl", [f"source.{name}.root={root}"]), root)
+
+
+def planned(recipe: Recipe, root: Path) -> Crawl:
+    """The recipe's files as it would read them."""
+    from tasks import acquire
+
+    files = tuple(unit.locator for unit in acquire.plan(recipe))
+    if not files:
+        raise NotFound(f"no files for recipe {recipe.name!r} below {root}", "its source lists none")
+    return Crawl(recipe, root, files)
+
+
+def only_source(recipe: Recipe) -> str:
+    """The name of the one source that a recipe has."""
+    if len(recipe.source) != 1:
+        raise UsageError(
+            f"recipe {recipe.name!r} has {len(recipe.source)} sources", "a paired run reads one", "Name another with --recipe."
+        )
+    return next(iter(recipe.source))
+
+
+def with_settings(recipe: Recipe, **sections: Mapping[str, object]) -> Recipe:
+    """A recipe with some keys of its sections changed."""
+    return recipe.model_copy(
+        update={name: getattr(recipe, name).model_copy(update=dict(keys)) for name, keys in sections.items()}
+    )
+
+
+def sample(crawl: Crawl, out: Path, responses: int) -> Crawl:
+    """A small crawl of the same shape: so many response records, evenly spaced over (the beginning of) each file.
+
+    Raises:
+        UsageError: a file is not compressed record by record, as a WARC file should be.
+    """
+    each = -(-responses // len(crawl.files))
+    for file in crawl.files:
+        found = list(_responses(crawl.root / file))
+        picked = found if len(found) <= each else [found[i * len(found) // each] for i in range(each)]
+        (out / file).parent.mkdir(parents=True, exist_ok=True)
+        (out / file).write_bytes(b"".join(picked))
+    name = only_source(crawl.recipe)
+    source = crawl.recipe.source[name]
+    if source.kind == "common-crawl":
+        _write_lists(out, crawl.files)
+    moved = source.model_copy(update={"root": str(out)})
+    return planned(crawl.recipe.model_copy(update={"source": {name: moved}}), out)
+
+
+def _write_lists(out: Path, files: Sequence[str]) -> None:
+    """`crawl-data/<crawl>/warc.paths.gz` of each crawl; locators are paths of Common Crawl, whose second part is the crawl."""
+    for crawl in sorted({file.split("/")[1] for file in files}):
+        listed = "".join(f"{file}\n" for file in files if file.split("/")[1] == crawl)
+        with (out / "crawl-data" / crawl / "warc.paths.gz").open("wb") as to:
+            to.write(gzip.compress(listed.encode(), mtime=0))
+
+
+def _responses(path: Path) -> Iterator[bytes]:
+    """Gzip members of a WARC file that hold a response record, as they are."""
+    with path.open("rb") as file:
+        data, done = b"", 0
+        while done < READ_AT_MOST:
+            inflate, member, head = zlib.decompressobj(31), bytearray(), bytearray()
+            while not inflate.eof:
+                data = data or file.read(PIECE)
+                if not data:
+                    return
+                try:
+                    text = inflate.decompress(data)
+                except zlib.error as err:
+                    raise UsageError(f"{path}: not gzip members", str(err), "Give a crawl of .warc.gz files.") from err
+                head += text[: 2000 - len(head)] if len(head) < 2000 else b""
+                member += data[: len(data) - len(inflate.unused_data)]
+                data = inflate.unused_data
+            done += len(member)
+            if b"WARC-Type: response" in head:
+                yield bytes(member)
