@@ -74,7 +74,7 @@ def test_long_run_is_encoded_in_time(data_dir, encoder):
     assert encoder.decode(encoded) == run
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.text(max_size=60) | st.lists(st.sampled_from(["<|endoftext|>", "<|", "a"]), max_size=6).map("".join))
 def test_documents_come_back_and_end_with_their_only_eos(encoder, text):
     (encoded,) = encoder.encode([text])

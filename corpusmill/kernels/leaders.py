@@ -14,7 +14,7 @@ Arrays: N documents, B bands, M pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numba
@@ -26,6 +26,10 @@ from corpusmill.kernels.lsh import Keys, buckets
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Codes = NDArray[np.uint64]
+
+COMPACT_PAIRS = 1 << 23
+"""Candidate pairs found in several bands are held so many at a time before repeats are dropped."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,29 @@ def preference_rank(text_bytes: Ints, dates: Sequence[str | None], doc_ids: Sequ
     return rank
 
 
+@dataclass(frozen=True)
+class _Crowd:
+    """Buckets of one band: members by rank, ascending in each bucket, and which of them were pivots."""
+
+    members: Ints
+    offsets: Ints
+    pivot: Flags
+
+    def only(self, chosen: Flags) -> _Crowd:
+        """The same buckets with some of their members."""
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
+        return _Crowd(self.members[chosen], before[self.offsets], self.pivot[chosen])
+
+    def crowded(self) -> _Crowd:
+        """The buckets that have members who were no pivots."""
+        sizes = np.diff(self.offsets)
+        pivots = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.pivot)])
+        kept = np.diff(pivots[self.offsets]) < sizes
+        members = np.repeat(kept, sizes)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[kept])])
+        return _Crowd(self.members[members], offsets, self.pivot[members])
+
+
 class KeeperSearch:
     """The search, one round at a time: `next_pairs` says what to compare, `settle` takes the similarities.
 
@@ -71,7 +98,8 @@ class KeeperSearch:
             search.settle(verify(pairs, ...))       # kernels.jaccard.verify, or anything exact
         keepers = search.result()
 
-    Memory: 10 to 11 bytes a band and document (8 of them the keys), and 24 bytes a verified pair.
+    Memory besides the keys given: as much again while they are bucketed, then 16 bytes a member of a crowded bucket and
+    24 bytes a verified pair.
     """
 
     def __init__(
@@ -96,13 +124,15 @@ class KeeperSearch:
         """
         self._by_rank = np.argsort(rank, kind="stable")
         self._keys = keys
+        self._crowded: list[_Crowd] | None = None
         self._sizes = np.asarray(shingles, np.int64)[self._by_rank]
         self._min_jaccard, self._max_pivots, self._max_rounds = min_jaccard, max_pivots, max_rounds
-        self._pivot = np.zeros((keys.shape[1], len(rank)), np.bool_)
         self._removed = np.zeros(len(rank), np.bool_)
-        self._settled = np.zeros(0, np.uint64)  # codes of all pairs ever looked at, ascending
-        self._open = np.zeros(0, np.uint64)  # codes of the pairs handed out
-        self._edges = np.zeros(0, np.uint64)  # codes of the pairs found similar, ascending: by later, then by earlier
+        self._settled: Codes = np.zeros(0, np.uint64)  # codes of all pairs ever looked at, ascending
+        self._open: Codes = np.zeros(0, np.uint64)  # codes of the pairs handed out
+        self._edges: Codes = np.zeros(
+            0, np.uint64
+        )  # codes of the pairs found similar, ascending: by later, then by earlier
         self._similarity = np.zeros(0)
         self._rounds = self._comparisons = 0
         self._complete = False
@@ -153,41 +183,54 @@ class KeeperSearch:
             complete=not len(open_pairs) and not new_pivots,
         )
 
-    def _candidates(self, *, mark: bool) -> tuple[NDArray[np.uint64], bool]:
+    def _candidates(self, *, mark: bool) -> tuple[Codes, bool]:
         """Codes of unsettled pairs among the survivors, ascending, and whether any bucket has new pivots.
 
-        `mark` makes these pivots known to later rounds.
+        `mark` makes these pivots known to later rounds. The first round looks at all buckets; those that then consist
+        of pivots only are done with.
         """
-        found, new_pivots = np.zeros(0, np.uint64), False
-        surviving = self._sizes > 0
-        surviving &= ~self._removed
-        for band, pivot in enumerate(self._pivot):
-            alive = np.flatnonzero(surviving)
-            groups = buckets(self._keys[self._by_rank[alive], band])
-            members = alive[groups.members]
-            flags = pivot[members]
-            codes = _pairs(members, groups.offsets, flags, self._sizes, self._max_pivots, self._min_jaccard)
-            new_pivots |= bool((flags != pivot[members]).any())
+        parts: list[Codes] = []
+        crowded: list[_Crowd] = []
+        new_pivots = False
+        for crowd in self._first_buckets() if self._crowded is None else self._crowded:
+            surviving = ~self._removed[crowd.members]
+            here = crowd.only(surviving)
+            pivot = here.pivot.copy()
+            parts.append(_pairs(here.members, here.offsets, pivot, self._sizes, self._max_pivots, self._min_jaccard))
+            new_pivots |= bool((pivot != here.pivot).any())
+            if sum(map(len, parts)) > COMPACT_PAIRS:
+                parts = [np.unique(np.concatenate(parts))]
             if mark:
-                pivot[members] = flags
-            found = np.union1d(found, codes)
+                crowd.pivot[surviving] = pivot
+                crowded.append(crowd if self._crowded is not None else crowd.crowded())
+        if mark:
+            self._crowded, self._keys = crowded, self._keys[:0]
+        found = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
         return np.setdiff1d(found, self._settled, assume_unique=True), new_pivots
 
+    def _first_buckets(self) -> Iterator[_Crowd]:
+        """All buckets of each band, in ranks; documents without shingles are in none."""
+        taking_part = np.flatnonzero(self._sizes > 0)
+        by_band = np.ascontiguousarray(self._keys[self._by_rank[taking_part]].T)
+        for keys in by_band:
+            groups = buckets(keys)
+            yield _Crowd(taking_part[groups.members], groups.offsets, np.zeros(len(groups.members), np.bool_))
 
-def _decode(codes: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+
+def _decode(codes: Codes) -> tuple[Ints, Ints]:
     """Ranks (later, earlier) of pair codes later << 32 | earlier."""
     return (codes >> np.uint64(32)).astype(np.int64), (codes & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 @numba.njit(cache=True, nogil=True)
-def _pairs(
-    members: Ints, offsets: Ints, pivot: Flags, sizes: Ints, max_pivots: int, min_jaccard: float
-) -> NDArray[np.uint64]:
+def _pairs(members: Ints, offsets: Ints, pivot: Flags, sizes: Ints, max_pivots: int, min_jaccard: float) -> Codes:
     """Pairs of each bucket's members with its known pivots and its next `max_pivots`, which are flagged in `pivot`."""
     capacity = 1024
     codes, count = np.empty(capacity, np.uint64), 0
     for b in range(len(offsets) - 1):
         begin, end = offsets[b], offsets[b + 1]
+        if end - begin < 2:
+            continue
         fresh = max_pivots
         for i in range(begin, end):
             if fresh > 0 and not pivot[i]:

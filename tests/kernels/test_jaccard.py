@@ -25,14 +25,14 @@ def plain(documents: list[set[int]], pairs: np.ndarray) -> list[float]:
     return [len(documents[i] & documents[j]) / max(len(documents[i] | documents[j]), 1) for i, j in pairs.tolist()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SETS)
 def test_jaccard_is_exact(documents):
     sets, pairs = sets_of(documents), all_pairs(len(documents))
     assert jaccard(sets, sets, pairs).tolist() == plain(documents, pairs)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     SETS, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.integers(1, 60), st.randoms(use_true_random=False)
 )

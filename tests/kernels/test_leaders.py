@@ -102,7 +102,7 @@ def corpora(draw):
     return documents, np.array(keys, np.uint64), np.array(rank, np.int64)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(corpora(), st.integers(1, 3), st.integers(1, 8))
 def test_search_equals_the_plain_algorithm(corpus, max_pivots, max_rounds):
     documents, keys, rank = corpus
@@ -112,7 +112,7 @@ def test_search_equals_the_plain_algorithm(corpus, max_pivots, max_rounds):
     assert (found.comparisons, found.rounds) == (comparisons, rounds)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(corpora(), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_answer_does_not_depend_on_the_order_of_the_input(corpus, max_pivots, random):
     documents, keys, rank = corpus
@@ -128,7 +128,7 @@ def test_answer_does_not_depend_on_the_order_of_the_input(corpus, max_pivots, ra
     assert other.comparisons == one.comparisons
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(corpora(), st.integers(1, 3))
 def test_every_removed_document_names_a_kept_one_that_is_similar(corpus, max_pivots):
     documents, keys, rank = corpus
@@ -146,7 +146,7 @@ def test_every_removed_document_names_a_kept_one_that_is_similar(corpus, max_piv
     assert found.cluster_size.tolist() == sizes[found.cluster].tolist()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(corpora())
 def test_no_two_kept_documents_of_a_bucket_are_similar_when_the_search_is_complete(corpus):
     documents, keys, rank = corpus

@@ -66,7 +66,7 @@ def plain_screen(documents: list[str], items: list[str], n: int) -> list[tuple[i
 SENTENCE = st.lists(st.sampled_from("abc"), max_size=14).map(" ".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(SENTENCE, max_size=5), st.lists(SENTENCE, max_size=5), st.integers(1, 5))
 def test_screen_equals_a_plain_search(documents, items, n):
     index = ngrams.build_index([("bench", str(i), item) for i, item in enumerate(items)], n=n)
@@ -142,7 +142,7 @@ def test_index_without_items_finds_nothing():
     assert ngrams.planted(index, seed=1).recall == 1.0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8))
 def test_fold_agrees_with_the_hash_of_the_word_table(one, other):
     """Confirming on folded words never contradicts the hashes."""

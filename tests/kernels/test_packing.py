@@ -63,7 +63,7 @@ def doc_id(d: int) -> bytes:
     return hashlib.sha256(str(d).encode()).digest()[:16]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 24))
 def test_best_fit_equals_the_plain_algorithm(lengths, capacity):
     layout = packing.best_fit(np.array(lengths, np.int64), capacity)
