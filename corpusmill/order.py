@@ -193,8 +193,10 @@ class Plan:
         s = int(np.searchsorted(self._starts, first, side="right")) - 1
         return self.stages[s], (first - int(self._starts[s])) / self.stages[s].sequences
 
-    def rows(self, step: int, rank: int = 0, world_size: int = 1) -> Rows:
-        """The share of a rank in the global batch of a step, in order: global_batch / world_size sequences.
+    def rows(self, step: int, rank: int = 0, world_size: int = 1, steps: int = 1) -> Rows:
+        """The share of a rank in the global batches of one or more steps: steps * global_batch / world_size sequences.
+
+        Finding them costs some 0.2 ms a call and 0.3 us a sequence, so a loader asks for many steps at once.
 
         Raises:
             UsageError: `world_size` does not divide the global batch.
@@ -206,8 +208,8 @@ class Plan:
                 "every rank takes equally many",
                 f"Use a number of ranks that divides {self.global_batch}.",
             )
-        first = step * self.global_batch + rank * share
-        return self.at(np.arange(first, first + share, dtype=np.int64))
+        first = np.arange(step, step + steps, dtype=np.int64) * self.global_batch + rank * share
+        return self.at((first[:, None] + np.arange(share)).ravel())
 
     def at(self, index: Ints) -> Rows:
         """The rows of sequences of the plan by their global numbers int64[n], each in range(total)."""

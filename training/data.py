@@ -16,12 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusmill.errors import UsageError
-from corpusmill.order import Ints, Plan
+from corpusmill.order import Ints, Plan, Rows
 from corpusmill.store import Output, Store
 from corpusmill.tokens import MappedShard, map_token_shard
 
 IGNORED = -100
 """A label that does not count."""
+
+
+AHEAD = 2048
+"""Sequences whose places are found at once."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +84,16 @@ class Partition:
 
     def batch(self, numbers: Ints) -> Batch:
         """The sequences with these row numbers int64[n], in that order."""
-        rows = np.empty((len(numbers), self.seq_len + 1), np.int64)
-        return _assemble(rows, list(self.fill(rows, np.arange(len(numbers)), numbers)))
+        return _assemble(list(self.found(numbers, np.arange(len(numbers)))))
 
-    def fill(self, rows: Ints, places: Ints, numbers: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Write sequences to places of a batch; yields place and stored length of each of their document pieces."""
+    def found(self, numbers: Ints, places: Ints) -> Iterator[_Found]:
+        """The sequences with these row numbers, for these places of a batch; some from each shard."""
         for shard, members, local in self._by_shard(numbers):
-            rows[places[members]] = shard.tokens.rows(local)
             offsets, lengths = shard.lists["doc_lens"]
             counts = offsets[local + 1] - offsets[local]
             before = np.cumsum(counts) - counts
             index = np.repeat(offsets[local] - before, counts) + np.arange(counts.sum())
-            yield np.repeat(places[members], counts), lengths[index].astype(np.int64)
+            yield _Found(places[members], shard.tokens.rows(local), counts, lengths[index].astype(np.int64))
 
     def text_bytes(self, numbers: Ints) -> float:
         """Bytes of text in rows: of each document the share that its tokens in a row are of all its tokens."""
@@ -104,6 +106,23 @@ class Partition:
             members = np.flatnonzero(owner == s)
             first = self._ends[s - 1] if s else 0
             yield self._shards[s], members, numbers[members] - first
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Stored sequences on their way into a batch.
+
+    Args:
+        places: int64[n], where in the batch they go.
+        rows: int64[n, seq_len + 1].
+        pieces: int64[n], how many document pieces each has.
+        lengths: int64[p], the stored tokens of each piece, row after row.
+    """
+
+    places: Ints
+    rows: Ints
+    pieces: Ints
+    lengths: Ints
 
 
 class _Shard:
@@ -144,6 +163,7 @@ class Loader:
 
     def __init__(self, store: Store, manifest: Mapping[str, Any], plan: Plan) -> None:
         self._plan = plan
+        self._ahead: tuple[tuple[int, int, int], Rows] | None = None
         self._partitions = [Partition(store, manifest["partitions"][name]) for name in plan.partitions]
         if len({p.seq_len for p in self._partitions}) > 1:
             shown = {name: p.seq_len for name, p in zip(plan.partitions, self._partitions, strict=True)}
@@ -156,21 +176,29 @@ class Loader:
 
     def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Batch:
         """The share of one rank in the global batch of a step."""
-        where = self._plan.rows(step, rank, world_size)
-        rows = np.empty((len(where.row), self.seq_len + 1), np.int64)
-        pieces: list[tuple[Ints, Ints]] = []
-        for k in np.unique(where.partition).tolist():
-            places = np.flatnonzero(where.partition == k)
-            pieces += self._partitions[k].fill(rows, places, where.row[places])
-        return _assemble(rows, pieces)
+        partition, row = self._located(step, rank, world_size)
+        found: list[_Found] = []
+        for k in np.unique(partition).tolist():
+            places = np.flatnonzero(partition == k)
+            found += self._partitions[k].found(row[places], places)
+        return _assemble(found)
+
+    def _located(self, step: int, rank: int, world_size: int) -> tuple[Ints, Ints]:
+        """Partition and row of each sequence of a batch; found for many steps at once, and kept."""
+        share = self._plan.global_batch // world_size
+        several = max(1, AHEAD // share)
+        first = step - step % several
+        if self._ahead is None or self._ahead[0] != (first, rank, world_size):
+            steps = min(several, self._plan.steps - first)
+            self._ahead = (first, rank, world_size), self._plan.rows(first, rank, world_size, steps)
+        cut = slice((step - first) * share, (step - first + 1) * share)
+        return self._ahead[1].partition[cut], self._ahead[1].row[cut]
 
 
-def _assemble(rows: Ints, pieces: Sequence[tuple[Ints, Ints]]) -> Batch:
-    """A batch of stored rows and the (row, stored length) of their document pieces, which come in any order of rows."""
+def _assemble(found: Sequence[_Found]) -> Batch:
+    """A batch of stored sequences, which come in any order of their places."""
+    rows, row, length = _in_place(found)
     seq_len = rows.shape[1] - 1
-    row, length = (np.concatenate(column) for column in zip(*pieces, strict=True))
-    order = np.argsort(row, kind="stable")
-    row, length = row[order], length[order]
     first = np.searchsorted(row, np.arange(len(rows)))  # every row has a piece
     sums = np.cumsum(length)
     end = sums - (sums - length)[first][row]  # of a piece in its row
@@ -184,9 +212,24 @@ def _assemble(rows: Ints, pieces: Sequence[tuple[Ints, Ints]]) -> Batch:
         labels[r, total[r] :] = IGNORED
     some = begin < seq_len  # a last piece of one token is label only
     row, length = row[some], np.minimum(end, seq_len)[some] - begin[some]
+    if not len(padded):
+        return Batch(rows, labels, row, length)
     row, length = np.append(row, padded), np.append(length, seq_len - total[padded])
     order = np.argsort(row, kind="stable")
     return Batch(rows, labels, row[order], length[order])
+
+
+def _in_place(found: Sequence[_Found]) -> tuple[Ints, Ints, Ints]:
+    """The rows of a batch, and row and stored length of each document piece, in order."""
+    row = np.concatenate([np.repeat(part.places, part.pieces) for part in found])
+    length = np.concatenate([part.lengths for part in found])
+    if len(found) == 1:
+        return found[0].rows, row, length
+    rows = np.empty((sum(len(part.rows) for part in found), found[0].rows.shape[1]), np.int64)
+    for part in found:
+        rows[part.places] = part.rows
+    order = np.argsort(row, kind="stable")
+    return rows, row[order], length[order]
 
 
 def batch_digest(rows: Sequence[bytes]) -> str:
