@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from corpusmill.store import Store
 
 RECIPE = "demo"
+PREFECTS_OWN = ("Beginning flow run", "Finished in state")
+"""Log lines that say what one sees anyway."""
 TRAINING_APPEARS_S = 120
 """How long the event may take to start the training."""
 
@@ -83,11 +85,13 @@ def _runs(platform: supervisor.Platform, store_uri: str, home: Path, console: Co
         build = client.create_flow_run_from_deployment(
             deployment.id, parameters={"recipe": RECIPE, "set": overrides(home), "store": store_uri}
         )
-        console.print(f"build-dataset/demo: {platform.ui_url}/runs/flow-run/{build.id}")
+        console.print(f"build-dataset/demo: {platform.ui_url}/runs/flow-run/{build.id}", soft_wrap=True)
         build = watched(client, build, console)
         digest = dataset_of(store, build)
         console.print("dataset.published: waiting for the automation to start train/demo")
-        training = watched(client, training_of(client, digest, began), console)
+        training = training_of(client, digest, began)
+        console.print(f"train/demo: {platform.ui_url}/runs/flow-run/{training.id}", soft_wrap=True)
+        watched(client, training, console)
         tags = client.read_flow_run(training.id).tags
         run_id = next(tag.removeprefix("run:") for tag in tags if tag.startswith("run:"))
     return digest, run_id, tags
@@ -108,7 +112,7 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
     from prefect.client.schemas.filters import LogFilter
     from prefect.client.schemas.sorting import LogSort
 
-    seen = 0
+    seen, say = 0, dimmed(console)
     while True:
         run = client.read_flow_run(run.id)
         final = run.state is not None and run.state.is_final()
@@ -118,7 +122,8 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
             LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}}), offset=seen, sort=LogSort.TIMESTAMP_ASC
         )
         for log in logs:
-            console.print(f"  {log.message}", style="dim", markup=False, highlight=False)
+            if not ("worker" in log.name or log.message.startswith(PREFECTS_OWN)):
+                say(log.message)
         seen += len(logs)
         if final:
             break
@@ -188,7 +193,7 @@ def plain(store_uri: str, home: Path) -> Made:
 
 def dimmed(console: Console) -> Callable[[str], None]:
     """Prints lines of a log as such."""
-    return lambda line: console.print(f"  {line}", style="dim", markup=False, highlight=False)
+    return lambda line: console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:

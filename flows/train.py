@@ -10,7 +10,7 @@ from flows.defaults import store_uri
 from flows.launch import Limited, train_in_process
 
 
-@flow(name="train", flow_run_name="train {manifest}", persist_result=False)
+@flow(name="train", flow_run_name="train {manifest:.12}", persist_result=False)
 def train(manifest: str, config: str, resume: str | None = None, store: str | None = None) -> str:
     """Train on a dataset and return the run id.
 
