@@ -42,6 +42,13 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_prefix(prefix: str) -> str:
+    """The prefix itself, if it stays inside the store. Raises ValueError."""
+    if prefix.startswith("/") or ".." in prefix.split("/"):
+        raise ValueError(f"{prefix!r} is no prefix of names in a store")
+    return prefix
+
+
 def check_dataset(name: str) -> str:
     """The dataset name itself, if it is legal: it starts with a letter or digit and is not shaped like a digest."""
     if not is_dataset(name):

@@ -49,15 +49,21 @@ class Reader:
     def local_path(self, output: Output) -> Path:
         """A verified file with the object's bytes."""
         _check_output(output)
-        path = self._backend.local(output.name) or self._cache_folder() / output.name
+        own = self._backend.local(output.name)
+        path = own or self._cache_folder() / output.name
         if path in _verified:
             return path
-        if not self._backend.local(output.name) and not path.exists():
+        digest = _digest(path)
+        if own is None and digest != output.digest:  # not yet fetched, or the copy went bad
             try:
                 self.fetch(output.name, path)
             except Absent:
                 raise gone(output, self._backend.uri) from None
-        _verify(path, output, self._backend.uri)
+            digest = _digest(path)
+        if digest is None:
+            raise gone(output, self._backend.uri)
+        if digest != output.digest:
+            raise damaged(output.name, f"expected sha256 {output.digest}, read {digest} from {path}")
         _verified.add(path)
         return path
 
@@ -88,17 +94,16 @@ def _check_output(output: Output) -> None:
         raise damaged(output.name, f"the reference to it says sha256 {output.digest}")
 
 
-def _verify(path: Path, output: Output, uri: str) -> None:
+def _digest(path: Path) -> str | None:
+    """Hex sha256 of a file, which must not be a symbolic link; None where there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
-            digest, size = hash_stream(file)
+            return hash_stream(file)[0]
     except FileNotFoundError:
-        raise gone(output, uri) from None
+        return None
     except OSError as err:
         raise disk_fault(err, path.parent) from err
-    if digest != output.digest:
-        raise damaged(output.name, f"expected sha256 {output.digest}, read {digest} ({size} bytes) from {path}")
 
 
 def gone(output: Output, uri: str) -> NotFound:

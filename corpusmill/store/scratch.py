@@ -6,10 +6,12 @@ The owner holds an flock on the folder; whoever opens a scratch beside it remove
 from __future__ import annotations
 
 import fcntl
+import functools
 import itertools
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from pathlib import Path
 
@@ -17,23 +19,25 @@ _PREFIX = "corpusmill-scratch-"
 
 
 class Scratch:
-    """Made at first use, so that a store on a read-only disk can still be read."""
+    """Made at first use, so that a store on a read-only disk can still be read; gone with this object."""
 
     def __init__(self, parent: Path) -> None:
         self._parent, self._pid = parent, 0
         self._folder: Path | None = None
         self._names = itertools.count()
+        self._lock = threading.Lock()
 
     @property
     def folder(self) -> Path:
         """The folder; in a forked child a new one of its own."""
-        if self._folder is None or self._pid != os.getpid():
-            self._parent.mkdir(parents=True, exist_ok=True)
-            _clear_abandoned(self._parent)
-            self._folder, lock = _make(self._parent)
-            self._pid = os.getpid()
-            weakref.finalize(self, _remove, self._folder, lock, self._pid)
-        return self._folder
+        with self._lock:
+            if self._folder is None or self._pid != os.getpid() or not self._folder.exists():
+                self._parent.mkdir(parents=True, exist_ok=True)
+                _clear_abandoned(self._parent)
+                self._folder, lock = _make(self._parent)
+                self._pid = os.getpid()
+                weakref.finalize(self, _remove, self._folder, lock, self._pid)
+            return self._folder
 
     def path(self) -> Path:
         """A fresh file name in it."""
@@ -43,6 +47,12 @@ class Scratch:
         """Remove a file if it is in this folder; files of others are left alone."""
         if path.parent == self._folder:
             path.unlink(missing_ok=True)
+
+
+@functools.cache
+def process_scratch(parent: Path) -> Scratch:
+    """The one scratch of this process for drafts and copies of remote objects; it lives as long as the process."""
+    return Scratch(parent)
 
 
 def _make(parent: Path) -> tuple[Path, int]:

@@ -25,7 +25,7 @@ from corpusmill.store.folder import FolderBackend, disk_fault
 from corpusmill.store.parquet import ROW_GROUP_BYTES, TableWriter, read_batches, read_table
 from corpusmill.store.reader import Reader
 from corpusmill.store.receipts import Draft, Output, Receipt, Unit, read_receipt, receipt_bytes, seal, unseal
-from corpusmill.store.scratch import Scratch
+from corpusmill.store.scratch import process_scratch
 
 
 def open_store(uri: str | Path, *, create: bool = False) -> Store:
@@ -100,7 +100,7 @@ class Store:
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self.uri = backend, backend.uri
-        self._scratch = Scratch(Path(tempfile.gettempdir()))
+        self._scratch = process_scratch(Path(tempfile.gettempdir()))
         self._reader = Reader(backend, self._scratch)
         self._numbers: dict[str, dict[str, int]] = {}  # stage -> unit key -> highest receipt number
         self._listed: set[str] = set()  # objects/<2 hex>/ prefixes listed so far
@@ -291,7 +291,7 @@ class Store:
 
     def list(self, prefix: str) -> builtins.list[str]:
         """All names that start with `prefix`, sorted."""
-        return [name for name, _ in self.backend.list(prefix)]
+        return [name for name, _ in self.backend.list(keys.check_prefix(prefix))]
 
     def exists(self, name: str) -> bool:
         """Whether something has this name."""

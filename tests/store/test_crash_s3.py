@@ -48,6 +48,8 @@ class FaultyWire:
         if now and self.fault == "process ends":
             raise ProcessEnds
         answer = self._real.send(request)
+        if now and self.fault in ("lost response", "500 after success"):
+            assert answer.content is not None  # read to its end, or the pool would warn of an open socket
         if now and self.fault == "lost response":
             raise ReadTimeoutError(endpoint_url=request.url)
         if now and self.fault == "500 after success":

@@ -16,6 +16,7 @@ import corpusmill.store.folder
 import corpusmill.store.s3
 from corpusmill.errors import MillError, NotFound, Refused, Unavailable, UsageError
 from corpusmill.store import Store, Unit, open_store
+from corpusmill.store.scratch import Scratch
 from tests.servers import free_ports
 
 UNIT = Unit("extract", 1, {}, ("input",))
@@ -159,20 +160,19 @@ def test_a_full_scratch_disk_is_told(folder_store, tiny_disk, monkeypatch):
     assert store.draft_bytes(b"small").size == 5
 
 
-def test_a_scratch_folder_is_gone_with_its_store_and_after_a_kill_with_the_next(folder_store, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    store = open_store(folder_store.uri)
-    store.draft_bytes(b"x")
-    assert len(list(tmp_path.glob("corpusmill-scratch-*"))) == 1
+def test_the_scratch_folder_of_a_killed_process_is_cleared_by_the_next(folder_store, tmp_path, monkeypatch):
     abandoned = tmp_path / "corpusmill-scratch-abandoned"
     abandoned.mkdir()
     (abandoned / "00000000").write_bytes(b"x" * 1000)
-    other = open_store(folder_store.uri)
-    other.draft_bytes(b"y")
+    living = Scratch(tmp_path)
+    living.path().write_bytes(b"y")
     assert not abandoned.exists()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    draft = open_store(folder_store.uri).draft_bytes(b"z")
+    assert draft.path.read_bytes() == b"z"  # also when the store that made it is gone
     assert len(list(tmp_path.glob("corpusmill-scratch-*"))) == 2
-    del store, other
-    assert list(tmp_path.glob("corpusmill-scratch-*")) == []
+    del living
+    assert [path.parent for path in tmp_path.glob("corpusmill-scratch-*/*")] == [draft.path.parent]
 
 
 # server

@@ -139,6 +139,16 @@ def test_a_verified_local_file_is_there_for_whom_needs_a_path(store, tmp_path, m
     assert store.backend.local(output.name) in (path, None)
 
 
+def test_a_copy_in_the_cache_that_went_bad_is_fetched_again(s3_store, tmp_path, monkeypatch):
+    monkeypatch.setenv("CORPUSMILL_CACHE", str(tmp_path / "cache"))
+    output = s3_store.commit(UNIT, {"data": s3_store.draft_bytes(b"data" * 1000)}).outputs["data"]
+    path = s3_store.local_path(output)
+    path.write_bytes(b"dada" * 1000)
+    reader._verified.clear()  # as in the next process
+    assert s3_store.local_path(output).read_bytes() == b"data" * 1000
+    assert [file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()] == [output.digest]
+
+
 def flip(store: Store, output: Output) -> None:
     """One bit of the stored object, as a bad disk or an intruder would."""
     data = bytearray(store.get(output.name))
@@ -266,6 +276,12 @@ def test_symbolic_links_inside_a_folder_store_are_not_followed(folder_store, tmp
     assert folder_store.list("runs/") == []
     with pytest.raises(Exception, match="link"):
         folder_store.get("runs/link")
+
+
+@pytest.mark.parametrize("prefix", ["../", "/etc/", "a/../../"])
+def test_lists_stay_inside_the_store(folder_store, prefix):
+    with pytest.raises(ValueError, match="is no prefix"):
+        folder_store.list(prefix)
 
 
 # publishing
