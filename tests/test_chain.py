@@ -1,4 +1,4 @@
-"""The whole chain on a real crawl: every record has one outcome, and the same recipe gives the same manifest however it runs.
+"""The whole chain on a real crawl: each record has one outcome; one recipe gives one manifest however it runs.
 
 The part of the mini-crawl taken here is one WARC file of each of its two crawls.
 """
@@ -148,24 +148,18 @@ def test_another_root_folder_gives_the_same_manifest(built, crawl, data_dir, tmp
 
 def test_killed_builds_resume_to_the_same_manifest(built, crawl, data_dir, tmp_path):
     result, _ = built
-    command = [
-        sys.executable,
-        "-m",
-        "corpusmill.cli",
-        "build",
-        "crawl",
-        "--store",
-        str(tmp_path / "store"),
-        "--create-store",
-    ]
+    mill = Path(sys.executable).parent / "mill"
+    command = [str(mill), "build", "crawl", "--store", str(tmp_path / "store"), "--create-store"]
     sets = [*SMALL, f"source.crawl.root={crawl}", f"decontaminate.root={data_dir / 'benchmarks'}"]
     command += [part for value in sets for part in ("--set", value)] + ["--json", "--workers", "2"]
     draw = random.Random(5)
     kills = 0
     for _ in range(5):
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        with (tmp_path / "log").open("w") as log:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True)
         try:
-            process.wait(timeout=draw.uniform(2, 12))
+            process.wait(timeout=draw.uniform(3, 9))
+            assert process.returncode == 0, (tmp_path / "log").read_text()
             break
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
