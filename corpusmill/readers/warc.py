@@ -257,7 +257,9 @@ def _from_fastwarc(found: Any, limit: int) -> RawRecord | None:
     """The same record as the careful reader makes, or None where there is doubt."""
     kind, length = str(found.record_type), found.content_length
     if kind not in CONTENT_TYPES:
-        named = kind in COUNTED_TYPES or (found.headers.get("WARC-Type") or "").lower() == kind  # a type called "unknown"
+        named = (
+            kind in COUNTED_TYPES or (found.headers.get("WARC-Type") or "").lower() == kind
+        )  # a type called "unknown"
         return RawRecord(found.stream_pos, 0, kind) if named else None
     content = found.reader.read(min(length, limit))
     pairs = found.headers.items_bytes()

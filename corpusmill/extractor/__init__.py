@@ -1,0 +1,1 @@
+"""HTML to main text: modes over Resiliparse and trafilatura, and a sandbox of killable workers around them."""

@@ -1,0 +1,326 @@
+"""Extraction in a worker process that is killed from outside when a page hangs, crashes it or eats memory.
+
+A page that ends its worker is tried once more, alone, with four times the time; then it is counted `timeout` or `crashed`. All
+other pages of the batch are unharmed. The worker is a plain subprocess (daemonic workers of engines may not have
+multiprocessing children) and is replaced after so many pages or so much memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+import corpusmill
+from corpusmill.errors import MillError
+from corpusmill.extractor.frames import READY, Reply, ReplyBuffer, request
+from corpusmill.extractor.modes import DEFAULT_MAX_DEPTH, Extraction, Mode
+
+RETRY_FACTOR = 4
+START_TIMEOUT_S = 120.0
+PIPE_BYTES = 2**20
+READ_BYTES = 2**16
+TICK_S = 0.2
+NAP_S = 0.004  # while the worker has enough to do, replies are fetched in lots: waking for each costs more than reading it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of one document and of one worker."""
+
+    timeout_s: float = 30.0
+    """CPU seconds a document; also the seconds a worker may sit idle over it."""
+    memory_mb: int = 1536
+    """Address space of a worker above its start."""
+    max_depth: int = DEFAULT_MAX_DEPTH
+    """Elements nested deeper end the document before it is parsed."""
+    recycle_documents: int = 10_000
+    """A worker is replaced after so many documents."""
+    recycle_rss_mb: int = 512
+    """A worker is replaced when it holds so much memory between documents."""
+
+
+class _Failed(Exception):
+    """The worker ended, or had to be ended, over one document."""
+
+    def __init__(self, number: int, reason: Literal["timeout", "crashed"]) -> None:
+        super().__init__(number, reason)
+        self.number, self.reason = number, reason
+
+
+class Sandbox:
+    """One worker and the discipline around it. Use as a context manager; not for several threads at once.
+
+    Args:
+        mode: extraction mode.
+        limits: bounds.
+    """
+
+    def __init__(self, mode: Mode, limits: Limits | None = None) -> None:
+        self.mode, self.limits = mode, limits or Limits()
+        self.restarts = 0
+        self._worker: _Worker | None = None
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._worker:
+            self._worker.close()
+            self._worker = None
+
+    def extract(self, pages: Sequence[str]) -> list[Extraction]:
+        """Text of each page, in order.
+
+        Raises:
+            MillError: no worker can be started.
+        """
+        results: list[Extraction | None] = [None] * len(pages)
+        todo = deque(range(len(pages)))
+        while todo:
+            try:
+                self._ready().run(pages, todo, results, self.limits.timeout_s)
+            except _Failed as failure:
+                self._replace()
+                results[failure.number] = self._alone(pages[failure.number])
+        return [result for result in results if result is not None]
+
+    def _alone(self, page: str) -> Extraction:
+        results: list[Extraction | None] = [None]
+        try:
+            self._ready().run([page], deque([0]), results, self.limits.timeout_s * RETRY_FACTOR)
+        except _Failed as failure:
+            self._replace()
+            return Extraction(None, reason=failure.reason)
+        assert results[0] is not None
+        return results[0]
+
+    def _ready(self) -> _Worker:
+        if self._worker and self._worker.spent():
+            self.close()
+        if self._worker is None:
+            self._worker = _Worker(self.mode, self.limits)
+        return self._worker
+
+    def _replace(self) -> None:
+        self.restarts += 1
+        self.close()
+
+
+class _Worker:
+    """The process and both ends of the conversation with it."""
+
+    def __init__(self, mode: Mode, limits: Limits) -> None:
+        self._limits = limits
+        self._served, self._fat = 0, False
+        self._replies = ReplyBuffer()
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "corpusmill.extractor.worker", mode, str(limits.max_depth), str(limits.memory_mb)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            env=_environment(),
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        for end in (self._in, self._out):
+            os.set_blocking(end, False)
+            _widen(end)
+        self._await_ready()
+
+    def close(self) -> None:
+        """Kill the process; it holds nothing that could be lost."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            assert stream is not None
+            stream.close()
+
+    def spent(self) -> bool:
+        """Whether it is time for a new one: dead, old or fat."""
+        self._fat = self._fat or _rss_mb(self._process.pid) > self._limits.recycle_rss_mb
+        return self._fat or self._served >= self._limits.recycle_documents or self._process.poll() is not None
+
+    def run(
+        self, pages: Sequence[str], todo: deque[int], results: list[Extraction | None], timeout_s: float
+    ) -> None:
+        """Feed pages and collect texts until nothing is left to do or the worker is spent.
+
+        Args:
+            pages: the batch.
+            todo: numbers of the pages to do; those with a result are taken out.
+            results: filled at those numbers.
+            timeout_s: for each page.
+
+        Raises:
+            _Failed: the worker is lost over a page; that one is taken out of `todo` too.
+        """
+        sent: deque[int] = deque()  # handed over and not answered; the first is the one at work
+        clock = _Clock(self._process.pid, timeout_s)
+        rest, blocked = memoryview(b""), False
+        try:
+            while todo or sent:
+                if not rest and todo and not self._full(len(sent)):
+                    number = todo.popleft()
+                    sent.append(number)
+                    rest = memoryview(request(number, pages[number].encode("utf-8", "replace")))
+                if not sent:
+                    return
+                if rest and blocked:
+                    time.sleep(NAP_S)
+                readable, writable, _ = select.select([self._out], [self._in] if rest else [], [], clock.tick_s)
+                if writable:
+                    before, rest = len(rest), self._write(rest)
+                    blocked = len(rest) > 0
+                for reply in self._read() if readable else ():
+                    results[sent.popleft()] = reply.extraction
+                    self._count()
+                    clock.restart()
+                if readable and self._ended:
+                    raise _Failed(sent.popleft(), "crashed")
+                if clock.overdue():
+                    raise _Failed(sent.popleft(), "timeout")
+        finally:
+            todo.extendleft(reversed(sent))
+
+    _ended = False
+
+    def _write(self, data: memoryview) -> memoryview:
+        try:
+            return data[os.write(self._in, data) :]
+        except BlockingIOError:
+            return data
+        except BrokenPipeError:
+            return memoryview(b"")  # the end of its output will say the rest
+
+    def _read(self) -> list[Reply]:
+        try:
+            data = os.read(self._out, READ_BYTES)
+        except BlockingIOError:
+            return []
+        self._ended = not data
+        return self._replies.feed(data)
+
+    def _full(self, in_flight: int) -> bool:
+        return self._fat or self._served + in_flight >= self._limits.recycle_documents
+
+    def _count(self) -> None:
+        self._served += 1
+        if self._served % 64 == 0:
+            self._fat = _rss_mb(self._process.pid) > self._limits.recycle_rss_mb
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline and not self._ended:
+            if select.select([self._out], [], [], 1.0)[0] and any(r.number == READY for r in self._read()):
+                return
+        self._errors.seek(0)
+        said = self._errors.read()[-2000:].decode("utf-8", "replace").strip()
+        self.close()
+        raise MillError("the extraction worker does not start", said or f"no answer in {START_TIMEOUT_S:.0f} s")
+
+
+class _Clock:
+    """How long the page at hand has taken: CPU seconds of the worker, or seconds in which it did nothing.
+
+    On a busy machine a worker may wait for a core; that is not the page's fault, up to RETRY_FACTOR times the limit.
+    """
+
+    def __init__(self, pid: int, timeout_s: float) -> None:
+        self._pid, self._timeout_s = pid, timeout_s
+        self.tick_s = min(TICK_S, timeout_s / 4)
+        self.restart()
+
+    def restart(self) -> None:
+        """The next page begins."""
+        self._start = time.monotonic()
+        self._cpu_start: float | None = None
+
+    def overdue(self) -> bool:
+        """Whether the page has had its time."""
+        passed = time.monotonic() - self._start
+        if passed < self.tick_s:
+            return False
+        usage = _cpu_seconds(self._pid)
+        if usage is None:
+            return passed >= self._timeout_s
+        cpu, runnable = usage
+        if self._cpu_start is None:
+            self._cpu_start = cpu - passed  # not read at the start, to spare quick pages the cost
+        if cpu - self._cpu_start >= self._timeout_s:
+            return True
+        return passed >= self._timeout_s * (RETRY_FACTOR if runnable else 1)
+
+
+def _cpu_seconds(pid: int) -> tuple[float, bool] | None:
+    """CPU seconds of a process and whether it is running or runnable; None where that cannot be read."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] in "RD"
+
+
+def _rss_mb(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _widen(pipe: int) -> None:
+    """A larger pipe means fewer switches between the two processes; the default does too."""
+    set_size = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if set_size is not None:
+        try:
+            fcntl.fcntl(pipe, set_size, PIPE_BYTES)
+        except OSError:  # above this user's allowance
+            pass
+
+
+def _environment() -> dict[str, str]:
+    """The worker finds this very package, and no module of the user's working directory; its sets have one order."""
+    root = Path(corpusmill.__file__).resolve().parents[1]
+    env = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"}
+    if root.name not in ("site-packages", "dist-packages"):
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(root), env.get("PYTHONPATH"))))
+    return env
+
+
+_shared: dict[tuple[Mode, Limits], Sandbox] = {}
+
+
+def shared_sandbox(mode: Mode, limits: Limits | None = None) -> Sandbox:
+    """The sandbox of this process for a mode, made once: starting a worker takes as long as hundreds of pages."""
+    key = mode, limits or Limits()
+    if key not in _shared:
+        _shared[key] = Sandbox(*key)
+        if len(_shared) == 1:
+            atexit.register(_close_shared)
+    return _shared[key]
+
+
+def _close_shared() -> None:
+    while _shared:
+        _shared.popitem()[1].close()

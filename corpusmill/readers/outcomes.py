@@ -1,0 +1,166 @@
+"""The fate of every record of an archive at the door: text to go on with, or one reason why not.
+
+Order of the questions, cheapest first: is the record whole, is it a page that was found, can its body be decoded, is it HTML or
+text, does its owner object, is it text at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from corpusmill.readers.bodies import decode_body
+from corpusmill.readers.charset import decode
+from corpusmill.readers.headers import media_type
+from corpusmill.readers.owner import may_say_so, objects_by_header, objects_by_meta, sends_on
+from corpusmill.readers.screen import Media, classify, is_blank
+from corpusmill.readers.text import clean_text
+from corpusmill.readers.warc import FileFacts, RawRecord, read_records
+
+STAGE = "acquire"
+_ROBOTS_TXT = re.compile(r"https?://[^/]*/robots\.txt(?:[?#].*)?\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """What is let in."""
+
+    max_payload_bytes: int = 16 * 2**20
+    """Decoded payloads above it end as too_large."""
+    robots: Literal["respect", "ignore"] = "respect"
+    """Whether an owner's noindex, noai or tdm-reservation counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One content record and what came of it: `html` or `text`, or else `stage` and `reason`.
+
+    Attributes:
+        offset: byte offset of the record, as in schema.RECORDS.
+        index: which record at that offset; identity needs it where one gzip member holds several.
+        record_type: response, revisit, resource, conversion; `unknown` where the head cannot be read.
+        mime: media type by bytes and header together.
+        payload_bytes: after decoding; as stored where it was not decoded.
+        payload_digest: first 16 bytes of the sha256 of the decoded payload.
+        charset_origin: bom, header, meta, detected or default.
+        repairs: characters that had to be replaced or dropped.
+        html: text of a page, still to be extracted.
+        text: text that needs no extraction.
+        extractor: what made `text`: wet (a conversion record) or text (a plain-text payload).
+    """
+
+    offset: int
+    index: int
+    record_type: str
+    url: str | None
+    date: str | None
+    status: int | None = None
+    mime: str | None = None
+    payload_bytes: int = 0
+    payload_digest: bytes | None = None
+    charset: str | None = None
+    charset_origin: str | None = None
+    repairs: int = 0
+    html: str | None = field(default=None, repr=False)
+    text: str | None = field(default=None, repr=False)
+    extractor: str | None = None
+    stage: str | None = None
+    reason: str | None = None
+
+
+def outcomes(
+    source: str | Path | BinaryIO, options: ReadOptions | None = None, facts: FileFacts | None = None
+) -> Iterator[Outcome]:
+    """Exactly one outcome for every response, revisit, resource or conversion record, in file order.
+
+    Args:
+        source: a WARC or WET archive, compressed or not.
+        options: bounds and policy.
+        facts: filled with what else was met: other record types, broken places.
+    """
+    options = options or ReadOptions()
+    for record in read_records(source, max_payload_bytes=options.max_payload_bytes, facts=facts):
+        yield outcome(record, options)
+
+
+def outcome(record: RawRecord, options: ReadOptions) -> Outcome:
+    """What comes of one record."""
+    declared = _declared(record)
+    known: dict[str, Any] = {
+        "offset": record.offset,
+        "index": record.index,
+        "record_type": record.type,
+        "url": _clean(record.url),
+        "date": _clean(record.date),
+        "status": record.http.status,
+        "mime": media_type(declared),
+        "payload_bytes": len(record.payload),
+    }
+    reason = _early_reason(record)
+    if reason is None:
+        body = decode_body(record.payload, record.http, options.max_payload_bytes)
+        reason = body.reason
+    if reason is None:
+        payload = body.data
+        known.update(payload_bytes=len(payload), payload_digest=hashlib.sha256(payload).digest()[:16])
+        reason = "empty_body" if is_blank(payload) else _judge(known, record, payload, declared, options)
+    if reason is not None:
+        known.update(html=None, text=None, extractor=None, stage=STAGE, reason=reason)
+    return Outcome(**known)
+
+
+def _early_reason(record: RawRecord) -> str | None:
+    """What ends a record before its body is decoded."""
+    status = record.http.status
+    if record.fault:
+        return record.fault
+    if record.type == "revisit":
+        return "revisit"
+    if status is not None and status != 200:
+        return "redirect" if 300 <= status < 400 else "http_status"
+    return None
+
+
+def _judge(
+    known: dict[str, Any], record: RawRecord, payload: bytes, declared: str | None, options: ReadOptions
+) -> str | None:
+    """Add to what is known the text of a payload, or return the reason why it ends here."""
+    media = Media("text", "text/plain") if record.type == "conversion" else classify(payload, declared)
+    known["mime"] = media.mime
+    if media.kind == "other" or (media.kind == "text" and _is_robots_txt(record.url)):
+        return "not_html"
+    if options.robots == "respect" and objects_by_header(record.http):
+        return "robots_meta"
+    page = decode(payload, declared, markup=media.kind == "html")
+    known.update(charset=page.charset, charset_origin=page.origin, repairs=page.repairs)
+    if media.kind == "text":
+        known.update(text=page.text.strip("\n"), extractor="wet" if record.type == "conversion" else "text")
+        return None if page.text.strip() else "empty_body"
+    known["html"] = page.text
+    if may_say_so(payload):
+        if options.robots == "respect" and objects_by_meta(page.text):
+            return "robots_meta"
+        if sends_on(page.text):
+            return "redirect"
+    return None
+
+
+def _is_robots_txt(url: str | None) -> bool:
+    return url is not None and _ROBOTS_TXT.match(url) is not None
+
+
+def _declared(record: RawRecord) -> str | None:
+    """The Content-Type that speaks about the payload: the last of the HTTP head's, or the record's own."""
+    if record.http.status is None:
+        declared = record.headers.get("content-type")
+        return None if media_type(declared) == "application/http" else declared
+    types = [value for value in record.http.all("content-type") if media_type(value)]
+    return types[-1] if types else None
+
+
+def _clean(value: str | None) -> str | None:
+    return clean_text(value)[0] if value is not None else None
