@@ -8,7 +8,7 @@ import struct
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.canonical import ContentHasher, canonical_json, content_digest, digest_of, parse_canonical
@@ -147,6 +147,7 @@ ROWS = st.lists(
 )
 
 
+@settings(max_examples=50)
 @given(ROWS, st.data())
 def test_content_does_not_depend_on_chunks_slices_or_dictionaries(rows, data):
     table = pa.Table.from_pylist(rows, SCHEMA)
@@ -167,6 +168,7 @@ def test_content_does_not_depend_on_chunks_slices_or_dictionaries(rows, data):
     assert content_digest(encoded) == expected
 
 
+@settings(max_examples=50)
 @given(ROWS, ROWS)
 def test_different_rows_have_different_contents(left, right):
     one, other = pa.Table.from_pylist(left, SCHEMA), pa.Table.from_pylist(right, SCHEMA)

@@ -12,6 +12,7 @@ import base64
 import builtins
 import functools
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -233,5 +234,5 @@ def _client(pid: int, *surroundings: str | None) -> Any:
 
 
 def _without_secrets(text: str) -> str:
-    """The SDK's messages name the URL; drop its query, which may hold a signature."""
-    return " ".join(word.partition("?")[0] if "://" in word else word for word in text.split(" "))
+    """The SDK's messages name the URL; drop its query, which may hold a signature, and a password before the host."""
+    return re.sub(r"\?[^\s\"']*", "", re.sub(r"//[^/@\s]*@", "//", text))

@@ -45,7 +45,7 @@ def test_killed_at_any_step_the_store_is_valid_and_a_rerun_gives_the_same_datase
         assert point["left"] == 0, point  # no temporary files
 
 
-@pytest.mark.parametrize(("mutant", "every"), [("receipt_first", 3), ("in_place", 1)])
+@pytest.mark.parametrize(("mutant", "every"), [("receipt_first", 9), ("in_place", 2)])
 def test_the_crash_test_catches_mutants(memory_folder, mutant, every):
     _, points = crash_points(memory_folder, mutant, every)
     assert sum(bool(point["faults"]) for point in points) >= 3

@@ -237,6 +237,11 @@ def test_a_server_that_goes_away_during_a_run_is_waited_for_and_then_told(s3_sto
         s3_store.commit(UNIT, {"x": s3_store.draft_bytes(b"x")})
 
 
+def test_messages_show_neither_signatures_nor_passwords():
+    said = 'Could not connect to "http://user:pass@host:1/b/k?X-Amz-Signature=abc&x=1" now'
+    assert corpusmill.store.s3._without_secrets(said) == 'Could not connect to "http://host:1/b/k" now'
+
+
 def test_a_nonsense_endpoint_is_a_usage_error(s3_uri, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
     with pytest.raises(UsageError, match="AWS_ENDPOINT_URL"):

@@ -7,7 +7,7 @@ import itertools
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.canonical import content_digest, sha256
@@ -53,6 +53,7 @@ def write(path, pieces, row_group_bytes=4_000, schema=SCHEMA):
     return out.draft
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(0, 300), max_size=8), st.booleans())
 def test_bytes_do_not_depend_on_how_the_rows_came(tmp_path_factory, cuts, dictionary):
     folder = tmp_path_factory.mktemp("parquet", numbered=True)
