@@ -1,7 +1,8 @@
 """How deep a page nests, bounded from its tags before any parser sees it.
 
-Parsers and extractors take quadratic time or give up in silence on deep trees: Resiliparse's main content takes 0.3 s at depth
-2,000 and 6 s at 10,000; libxml2 under trafilatura returns nothing beyond 255. So depth is bounded first, in one linear pass.
+Parsers and extractors take quadratic time or give up in silence on deep trees: Resiliparse's main content takes 0.3 s
+at depth 2,000 and 6 s at 10,000; libxml2 under trafilatura returns nothing beyond 255. So depth is bounded first, in
+one linear pass.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _LEVELS = {b"table": 4, b"ul": 2, b"ol": 2, b"dl": 2, b"menu": 2}  # with the ro
 def deeper_than(html: bytes, limit: int) -> bool:
     """Whether elements may nest deeper than `limit`.
 
-    The bound is the balance of start and end tags, as if end tags that match nothing were ignored as parsers do. A page with
-    thousands of elements that are never closed counts as deep.
+    The bound is the balance of start and end tags, as if end tags that match nothing were ignored as parsers do. A
+    page with thousands of elements that are never closed counts as deep.
     """
     if html.count(b"<") - html.count(b"</") <= limit:
         return False

@@ -1,7 +1,7 @@
 """The pipe protocol between a sandbox and its worker: framed bytes, nothing that executes when read.
 
-Request: document number and length, then the page as UTF-8. Reply: document number, status, extractor and length, then the
-text as UTF-8. The first reply, with number READY, says that the worker has imported what it needs.
+Request: document number and length, then the page as UTF-8. Reply: document number, status, extractor and length,
+then the text as UTF-8. The first reply, with number READY, says that the worker has imported what it needs.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 `trafilatura`  the reference; comparable with data sets of the FineWeb class.
 `resiliparse`  main content only, all extras off; DCLM class, 15 times faster.
 `plain`        all visible text.
-`auto`         Resiliparse first; trafilatura where a cheap test predicts a gain: the main content is short although the page
-               has more, or lacks long lines that the page has in plenty. Bounds chosen on WCXB dev and AEB (both licensed):
-               word F1 0.826 and 0.938 against 0.823 and 0.961 for trafilatura alone, at under a third of its time.
+`auto`         Resiliparse first; trafilatura where a cheap test predicts a gain: the main content is short although the
+               page has more, or lacks long lines that the page has in plenty. Bounds chosen on WCXB dev and AEB (both
+               licensed): word F1 0.826 and 0.938 against 0.823 and 0.961 for trafilatura alone, in a third of its time.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _auto(html: str, tree: HTMLTree, main: str) -> Extraction:
     second = _by_trafilatura(html)
     if max(len(main), len(second)) < RESCUE_CHARS <= len(plain):
         return _extraction(plain, "plain")
-    return _extraction(second, "trafilatura") if second else _extraction(main or plain, "resiliparse" if main else "plain")
+    return (
+        _extraction(second, "trafilatura") if second else _extraction(main or plain, "resiliparse" if main else "plain")
+    )
 
 
 def _may_gain(main: str, plain: str) -> bool:
@@ -85,8 +87,12 @@ def _may_gain(main: str, plain: str) -> bool:
     if len(main) < SHORT_CHARS and len(plain) > PAGE_FACTOR * len(main):
         return True
     held = {line.strip() for line in main.split("\n")}
-    lacking = sum(len(line) for line in map(str.strip, plain.split("\n")) if len(line) >= LONG_LINE and line not in held)
-    return lacking > LACKING_CHARS and lacking > LACKING_FACTOR * sum(len(line) for line in held if len(line) >= LONG_LINE)
+    lacking = sum(
+        len(line) for line in map(str.strip, plain.split("\n")) if len(line) >= LONG_LINE and line not in held
+    )
+    return lacking > LACKING_CHARS and lacking > LACKING_FACTOR * sum(
+        len(line) for line in held if len(line) >= LONG_LINE
+    )
 
 
 def _extraction(text: str, extractor: str) -> Extraction:

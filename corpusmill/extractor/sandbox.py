@@ -1,8 +1,8 @@
 """Extraction in a worker process that is killed from outside when a page hangs, crashes it or eats memory.
 
-A page that ends its worker is tried once more, alone, with four times the time; then it is counted `timeout` or `crashed`. All
-other pages of the batch are unharmed. The worker is a plain subprocess (daemonic workers of engines may not have
-multiprocessing children) and is replaced after so many pages or so much memory.
+A page that ends its worker is tried once more, alone, with four times the time; then it is counted `timeout` or
+`crashed`. All other pages of the batch are unharmed. The worker is a plain subprocess (daemonic workers of engines
+may not have multiprocessing children) and is replaced after so many pages or so much memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ START_TIMEOUT_S = 120.0
 PIPE_BYTES = 2**20
 READ_BYTES = 2**16
 TICK_S = 0.2
-NAP_S = 0.004  # while the worker has enough to do, replies are fetched in lots: waking for each costs more than reading it
+NAP_S = (
+    0.004  # while the worker has enough to do, replies are fetched in lots: waking for each costs more than reading it
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,9 @@ class Sandbox:
             except _Failed as failure:
                 self._replace()
                 results[failure.number] = self._alone(pages[failure.number])
+            except BaseException:  # interrupted in the middle of a conversation
+                self.close()
+                raise
         return [result for result in results if result is not None]
 
     def _alone(self, page: str) -> Extraction:
@@ -129,9 +134,9 @@ class _Worker:
 
     def __init__(self, mode: Mode, limits: Limits) -> None:
         self._limits = limits
-        self._served, self._fat = 0, False
+        self._served, self._fat, self._ended = 0, False, False
         self._replies = ReplyBuffer()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "corpusmill.extractor.worker", mode, str(limits.max_depth), str(limits.memory_mb)],
             stdin=subprocess.PIPE,
@@ -161,9 +166,7 @@ class _Worker:
         self._fat = self._fat or _rss_mb(self._process.pid) > self._limits.recycle_rss_mb
         return self._fat or self._served >= self._limits.recycle_documents or self._process.poll() is not None
 
-    def run(
-        self, pages: Sequence[str], todo: deque[int], results: list[Extraction | None], timeout_s: float
-    ) -> None:
+    def run(self, pages: Sequence[str], todo: deque[int], results: list[Extraction | None], timeout_s: float) -> None:
         """Feed pages and collect texts until nothing is left to do or the worker is spent.
 
         Args:
@@ -188,11 +191,12 @@ class _Worker:
                     return
                 if rest and blocked:
                     time.sleep(NAP_S)
-                readable, writable, _ = select.select([self._out], [self._in] if rest else [], [], clock.tick_s)
+                readable, writable = self._wait(clock.tick_s, to_write=bool(rest))
                 if writable:
-                    before, rest = len(rest), self._write(rest)
+                    rest = self._write(rest)
                     blocked = len(rest) > 0
                 for reply in self._read() if readable else ():
+                    assert reply.number == sent[0], "the worker answers out of order"
                     results[sent.popleft()] = reply.extraction
                     self._count()
                     clock.restart()
@@ -203,7 +207,14 @@ class _Worker:
         finally:
             todo.extendleft(reversed(sent))
 
-    _ended = False
+    def _wait(self, seconds: float, to_write: bool = False) -> tuple[bool, bool]:
+        """Whether replies can be read, and whether a request can be written; as soon as either."""
+        poll = select.poll()  # unlike select, it knows file descriptors beyond 1,023
+        poll.register(self._out, select.POLLIN)
+        if to_write:
+            poll.register(self._in, select.POLLOUT)
+        ready = {end for end, _ in poll.poll(seconds * 1000)}
+        return self._out in ready, self._in in ready
 
     def _write(self, data: memoryview) -> memoryview:
         try:
@@ -232,7 +243,7 @@ class _Worker:
     def _await_ready(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline and not self._ended:
-            if select.select([self._out], [], [], 1.0)[0] and any(r.number == READY for r in self._read()):
+            if self._wait(1.0)[0] and any(r.number == READY for r in self._read()):
                 return
         self._errors.seek(0)
         said = self._errors.read()[-2000:].decode("utf-8", "replace").strip()

@@ -1,7 +1,7 @@
-"""The process that extracts: reads pages from its standard input, writes texts to its standard output, and may be killed.
+"""The process that extracts: pages from its standard input, texts to its standard output; it may be killed.
 
-Started by extractor/sandbox.py as `python -m corpusmill.extractor.worker MODE MAX_DEPTH MEMORY_MB`. It ends when its input
-does, and on Linux dies with its parent.
+Started by extractor/sandbox.py as `python -m corpusmill.extractor.worker MODE MAX_DEPTH MEMORY_MB`. It ends when its
+input does, and on Linux dies with its parent.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from corpusmill.extractor.frames import READY, REQUEST, reply
 from corpusmill.extractor.modes import MODES, Extraction, Mode, extract
 
 FAULTS_VARIABLE = "CORPUSMILL_TEST_FAULTS"
-"""Tests set it to 1; then a page that holds `corpusmill-fault:NAME` (hang, spin, crash, memory) makes the worker do so."""
+"""Set to 1 by tests; then a page with `corpusmill-fault:NAME` (hang, spin, crash, memory) makes the worker do so."""
 
-WARM_UP = "<html><body><article><p>" + "A sentence to extract, so that everything is loaded. " * 20 + "</p></article></body></html>"
+WARM_UP = f"<html><body><article><p>{'A sentence, so that all is loaded. ' * 30}</p></article></body></html>"
 
 
 def main() -> int:

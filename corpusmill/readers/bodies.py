@@ -1,7 +1,7 @@
-"""Bodies of HTTP responses as they were before transfer: chunks joined, content decompressed, size bounded before it is held.
+"""Bodies of HTTP responses as they were before transfer: chunks joined, content decompressed, size bounded.
 
-Archives keep headers whose promise was already redeemed, so a body that plainly is not what its header says is taken as it is.
-A body that breaks off keeps what came before; one that turns into garbage is `bad_encoding`.
+Archives keep headers whose promise was already redeemed, so a body that plainly is not what its header says is taken
+as it is. A body that breaks off keeps what came before; one that turns into garbage is `bad_encoding`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Bytes of a page to text: which charset, and who says so.
 
-In order: byte order mark; valid UTF-8, whatever is claimed; the HTTP header and the page's own meta element, where the bytes
-bear them out; detection by Resiliparse. A claim is believed only if every byte decodes, and claims of a Latin charset, which
-decode anything, only if the text looks Latin. Labels mean what browsers mean by them (encoding.spec.whatwg.org).
+In order: byte order mark; valid UTF-8, whatever is claimed; the HTTP header and the page's own meta element, where
+the bytes bear them out; detection by Resiliparse. A claim is believed only if every byte decodes, and claims of a
+Latin charset, which decode anything, only if the text looks Latin. Labels mean what browsers mean by them
+(encoding.spec.whatwg.org).
 """
 
 from __future__ import annotations
@@ -124,9 +125,9 @@ def _legacy_charset(data: bytes, content_type: str | None, markup: bool) -> tupl
         name = canonical_name(label)
         if name and not name.startswith("utf-") and _strict(data, name) is not None:
             claims.append((name, origin))
-    if claims and all(name == claims[0][0] for name, _ in claims):
-        if claims[0][0] not in _LATIN or not _looks_foreign(data):
-            return claims[0]
+    agreed = claims and all(name == claims[0][0] for name, _ in claims)
+    if agreed and not (claims[0][0] in _LATIN and _looks_foreign(data)):
+        return claims[0]
     detected = _detect(data)
     if detected is None:
         return claims[0] if claims else ("windows-1252", "default")
@@ -152,7 +153,7 @@ def _who(charset: str, content_type: str | None, data: bytes, markup: bool) -> O
     """Who named the charset that the bytes turned out to be in."""
     for label, origin in _claims(data, content_type, markup):
         name = canonical_name(label)
-        if name == charset or (name or "").startswith("utf-16") and charset.startswith("utf-16"):
+        if name == charset or ((name or "").startswith("utf-16") and charset.startswith("utf-16")):
             return origin
     return "default" if charset == "utf-8" and data.isascii() else "detected"
 
@@ -171,7 +172,7 @@ def _detect(data: bytes) -> str | None:
         name = "windows-1250" if windows_only else "iso-8859-2"
     if name in ("windows-1253", "iso-8859-7"):
         return "windows-1253" if windows_only or (0xA2 in used and not used & {0xA1, 0xB6}) else "iso-8859-7"
-    latin = name.startswith("iso-8859-") and name[9:] in ("3", "10", "14", "16") or name in _COMMON
+    latin = (name.startswith("iso-8859-") and name[9:] in ("3", "10", "14", "16")) or name in _COMMON
     if latin and sum(byte >= 0xC0 for byte in used) < 3:
         return "windows-1252"  # too little to tell; the likelier by far
     return name

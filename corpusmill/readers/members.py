@@ -1,7 +1,8 @@
 """The container of an archive, one unit at a time: gzip members, or the plain rest of a file.
 
-Bytes are decompressed on demand, so that a bomb costs what is asked for. A unit that cannot be read to its end keeps what came
-before the damage, and the next one is found by its magic bytes: a candidate counts only if WARC text comes out of it.
+Bytes are decompressed on demand, so that a bomb costs what is asked for. A unit that cannot be read to its end keeps
+what came before the damage, and the next one is found by its magic bytes: a candidate counts only if WARC text comes
+out of it.
 """
 
 from __future__ import annotations
@@ -275,7 +276,7 @@ class Junk:
 
 
 def members(file: File, start: int = 0) -> Iterator[Member | Junk]:
-    """Units of a file in order. Each must be read to its end before the next is asked for; what is left of it is skipped."""
+    """Units of a file in order; what is left of one is skipped when the next is asked for."""
     position, unit = start, _ANY_UNIT
     while position < file.size:
         head = file.read_at(position, 64)

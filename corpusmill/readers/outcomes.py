@@ -1,7 +1,7 @@
 """The fate of every record of an archive at the door: text to go on with, or one reason why not.
 
-Order of the questions, cheapest first: is the record whole, is it a page that was found, can its body be decoded, is it HTML or
-text, does its owner object, is it text at all.
+Order of the questions, cheapest first: is the record whole, is it a page that was found, can its body be decoded, is
+it HTML or text, does its owner object, is it text at all.
 """
 
 from __future__ import annotations

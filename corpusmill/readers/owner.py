@@ -1,7 +1,7 @@
 """Whether a page's owner objects to its use, and whether the page only sends its visitor elsewhere.
 
-Objections: X-Robots-Tag and `<meta name="robots">` with noindex, none or noai; tdm-reservation: 1 as a header or meta element
-(W3C TDM Reservation Protocol). Directives for other crawlers by name do not count.
+Objections: X-Robots-Tag and `<meta name="robots">` with noindex, none or noai; tdm-reservation: 1 as a header or meta
+element (W3C TDM Reservation Protocol). Directives for other crawlers by name do not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REFRESH = re.compile(r"\s*(\d+)(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?\S")
 
 
 def may_say_so(payload: bytes) -> bool:
-    """Whether the beginning of a page holds a word that matters here; reading its elements is only then worth the time."""
+    """Whether the beginning of a page holds a word that matters here: else its elements need not be read."""
     head = payload[:HEAD_SEARCHED].lower()
     return any(word in head for word in (b"robots", b"tdm-reservation", b"refresh")) or b"\x00" in head
 

@@ -1,7 +1,8 @@
 """What a payload really is: a page, plain text, or something else.
 
-The media type comes from the bytes and the HTTP header together; a header alone convinces nobody, and WARC headers that repeat
-an earlier guess are not needed. Sniffing follows the browsers' rules (mimesniff.spec.whatwg.org) where they matter here.
+The media type comes from the bytes and the HTTP header together; a header alone convinces nobody, and WARC headers
+that repeat an earlier guess are not needed. Sniffing follows the browsers' rules (mimesniff.spec.whatwg.org) where
+they matter here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Text fit to be stored: valid Unicode without NUL or other C0 controls but tab and newline.
 
-Meaning-bearing invisible characters (joiners, marks, direction, soft hyphens) stay. Nothing is normalised: comparison uses keys
-of its own, never altered text.
+Meaning-bearing invisible characters (joiners, marks, direction, soft hyphens) stay. Nothing is normalised: comparison
+uses keys of its own, never altered text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ def has_controls(data: bytes) -> bool:
 def clean_text(text: str) -> tuple[str, int]:
     """Text without what may not be stored, and how many characters were repaired.
 
-    Line ends become a newline, form feeds and vertical tabs too; other C0 controls and a byte order mark at the beginning are
-    dropped; a pair of surrogates becomes its character, a lone one U+FFFD. Line ends do not count as repairs.
+    Line ends become a newline, form feeds and vertical tabs too; other C0 controls and a byte order mark at the
+    beginning are dropped; a pair of surrogates becomes its character, a lone one U+FFFD. Line ends do not count as
+    repairs.
     """
     repairs = 0
     try:

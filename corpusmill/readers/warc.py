@@ -1,8 +1,8 @@
 """Records of WARC and WET archives, sound or broken.
 
-What can be read is read: a record that is cut or damaged comes back with its fault, and reading goes on at the next gzip member,
-or the next record of a plain file. Contents are bounded before they are held. Containers other than gzip (zstd, LZ4) are left
-to FastWARC.
+What can be read is read: a record that is cut or damaged comes back with its fault, and reading goes on at the next
+gzip member, or the next record of a plain file. Contents are bounded before they are held. Containers other than gzip
+(zstd, LZ4) are left to FastWARC.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ CONTENT_TYPES = ("response", "revisit", "resource", "conversion")
 
 MAX_HEAD = 64 * 1024
 MAX_FAULTS_LISTED = 100
+
+NO_HTTP = HttpHead()
 
 RecordFault = Literal["truncated", "damaged", "too_large"]
 _SWALLOWED = re.compile(rb"\r?\n\r?\n(?=WARC/\d\.\d{1,3}\r?\n)")
@@ -50,7 +52,7 @@ class RawRecord:
     url: str | None = None
     date: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    http: HttpHead = HttpHead()
+    http: HttpHead = NO_HTTP
     payload: bytes = b""
     fault: RecordFault | None = None
 
@@ -179,7 +181,7 @@ def _record(
         fault = fault or "damaged"  # a page without an address cannot be traced to its owner
     if fault:
         return RawRecord(offset, index, kind or "unknown", url, date, headers, fault=fault)
-    http, payload = HttpHead(), content
+    http, payload = NO_HTTP, content
     if kind in ("response", "revisit") and _is_http(headers, content):
         http, payload = split_http(content)
     return RawRecord(offset, index, kind, url, date, headers, http, payload)
@@ -219,8 +221,8 @@ def _is_http(headers: Mapping[str, str], content: bytes) -> bool:
 def _sound_records(file: File, magic: bytes, limit: int, facts: FileFacts) -> Generator[RawRecord, None, int | None]:
     """Records by FastWARC, as long as there is no doubt about them.
 
-    FastWARC takes half the time, but passes over cut records, wrong lengths and garbage in silence. So a record is given only
-    when the one behind it has been read too, and the last ones are left to the careful reader.
+    FastWARC takes half the time, but passes over cut records, wrong lengths and garbage in silence. So a record is
+    given only when the one behind it has been read too, and the last ones are left to the careful reader.
 
     Returns:
         the offset of the last record given (counted ones too); None where there is none.
