@@ -68,11 +68,14 @@ class Page:
     revisit_of: str | None = None
 
 
-def make(folder: Path) -> Path:
+def make(folder: Path, size: int | None = None) -> Path:
     """Make the crawl under `folder`, or keep the one that is there.
 
     Writes collinfo.json, crawl-data/<crawl>/{warc,wet}.paths.gz and the files they list, the benchmark, and
     truth.jsonl: one line a response or revisit, which says where it is, what it is, what it is a copy of.
+
+    Args:
+        size: make pages of only so many articles (at least 40), for a smaller crawl; else of all.
 
     Returns:
         `folder`.
@@ -88,7 +91,7 @@ def make(folder: Path) -> Path:
     shutil.rmtree(partial, ignore_errors=True)
     items = made_items(60)
     truth = []
-    for crawl, pages in zip(CRAWLS, plan(items), strict=True):
+    for crawl, pages in zip(CRAWLS, plan(items, size), strict=True):
         for number in range(FILES):
             part = pages[number::FILES]
             cut = crawl == CRAWLS[-1] and number == FILES - 1
@@ -107,10 +110,11 @@ def make(folder: Path) -> Path:
     return folder
 
 
-def plan(items: Sequence[dict[str, str]]) -> tuple[list[Page], list[Page]]:
+def plan(items: Sequence[dict[str, str]], size: int | None) -> tuple[list[Page], list[Page]]:
     """What each crawl holds, in the order of its records."""
-    pool = articles()
+    pool = list(articles())
     random.Random("demo/articles").shuffle(pool)
+    pool = pool[:size]
     host, base = pool[:16], pool[16:]
     half = len(base) * 3 // 5
     first = [_page(a, "real", "docs.alpha.example", 0) for a in base[:half]]

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,17 @@ Block = tuple[str, str]
 
 MAX_CHARS = 16_000
 """An article is cut at the block that passes this, so that no single README dominates the demo."""
+
+
+LIBRARIES = (
+    "numpy",
+    *(f"scipy/{part}" for part in ("interpolate", "linalg", "ndimage", "optimize", "signal", "spatial", "stats")),
+    "networkx/algorithms",
+)
+"""Packages, or folders of them, whose docstrings become pages."""
+
+RAW_ONE_IN = 8
+"""One article in so many stays as it is, with code, tables and parameters; of the others the prose is taken."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +61,28 @@ class Article:
         return "\n".join([self.title, *(text for _, text in self.blocks)]) + "\n"
 
 
-def articles() -> list[Article]:
+@lru_cache(maxsize=1)
+def articles() -> tuple[Article, ...]:
     """Articles of at least 120 words, ordered by slug; the same for the same installed packages."""
-    found = [*manual_topics(), *package_readmes(), *module_pages(), *library_pages()]
-    return sorted((a for a in map(_cut, found) if a.words >= 120), key=lambda a: a.slug)
+    found = sorted([*manual_topics(), *package_readmes(), *module_pages(), *library_pages()], key=lambda a: a.slug)
+    chosen = [article if i % RAW_ONE_IN == 0 else prose(article) for i, article in enumerate(found)]
+    return tuple(article for article in map(_cut, chosen) if article.words >= 120)
+
+
+def prose(article: Article) -> Article:
+    """The article without code, repeated blocks, and blocks that are more signs than words."""
+    blocks: list[Block] = []
+    seen = {"parameters", "returns", "notes", "examples", "see also", "references", "other parameters", "raises"}
+    for tag, text in article.blocks:
+        tokens = re.findall(r"\w+|[^\w\s]", text)
+        wordy = len(tokens) >= 6 and sum(token[0].isalpha() for token in tokens) >= 0.75 * len(tokens)
+        if tag == "pre" or text.lower() in seen or (tag in ("p", "li") and not wordy):
+            continue
+        seen.add(text.lower())
+        if tag in ("h2", "h3") and blocks and blocks[-1][0] in ("h2", "h3"):
+            blocks.pop()  # nothing was left of what it stood over
+        blocks.append((tag, text))
+    return replace(article, blocks=tuple(blocks))
 
 
 def manual_topics() -> Iterator[Article]:
@@ -91,8 +121,8 @@ def module_pages() -> Iterator[Article]:
 
 
 def library_pages() -> Iterator[Article]:
-    """The same for the modules of numpy and parts of scipy, which have long docstrings."""
-    for package in ("numpy", "scipy/optimize", "scipy/signal", "scipy/spatial", "scipy/stats"):
+    """The same for modules of numpy, scipy and, where it is installed, networkx, which have long docstrings."""
+    for package in LIBRARIES:
         spec = find_spec(package.partition("/")[0])
         if spec is None or spec.origin is None:
             continue
@@ -146,7 +176,8 @@ def spam_pages() -> Iterator[Article]:
         line = f"Buy {offer} now and save on {offer} today because our {offer} are the best {offer} of all."
         yield Article(f"repeated-line/{i}", f"Best {offer}", tuple(("p", line) for _ in range(30)))
         yield Article(f"stuffed/{i}", f"{offer} {offer}", (("p", " ".join([f"{offer} online"] * 120)),))
-        yield Article(f"short/{i}", "Coming soon", (("p", f"Our page about {offer} opens soon. Please come back."),))
+        soon = f"Our new page about {offer} is not ready yet. Please come back in a week: then we have more to say."
+        yield Article(f"short/{i}", "Coming soon", (("p", soon),))
         teasers = [f"Story {n} about {offer} and the people who like the {offer} of that year ..." for n in range(25)]
         yield Article(f"teasers/{i}", f"News of {offer}", tuple(("p", teaser) for teaser in teasers))
         tags = " ".join(f"#{word}{n}" for n in range(40) for word in offer.split())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -49,7 +52,9 @@ def records(crawl: Path) -> dict[tuple[str, int], tuple[str, str, bytes]]:
 
 
 def test_same_packages_give_the_same_bytes(crawl, tmp_path):
-    again = make(tmp_path / "again")
+    again = tmp_path / "again"
+    code = f"from pathlib import Path; from tasks.democrawl import make; make(Path({str(again)!r}))"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": "7"}, check=True)
     files = sorted(path.relative_to(crawl) for path in crawl.rglob("*") if path.is_file())
     assert files == sorted(path.relative_to(again) for path in again.rglob("*") if path.is_file())
     assert all((crawl / file).read_bytes() == (again / file).read_bytes() for file in files)
