@@ -24,6 +24,9 @@ IGNORED = -100
 """A label that does not count."""
 
 
+NO_BATCHES = ""
+"""The chain of batches before the first."""
+
 AHEAD = 2048
 """Sequences whose places are found at once."""
 

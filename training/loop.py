@@ -27,7 +27,7 @@ import corpusmill
 from corpusmill.errors import CheckFailed, MillError
 from corpusmill.store import Store
 from training import checkpoint, commits, parallel
-from training.data import Batch, Loader, batch_digest, chained
+from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Heldout, has_heldout, nll
 from training.parallel import Ranks
 from training.run import RunSpec
@@ -41,7 +41,7 @@ class Progress:
     """How far a run is: all of it but weights and moments. It stands in COMMIT.json."""
 
     step: int = 0
-    batch_chain: str = ""
+    batch_chain: str = NO_BATCHES
     tokens: int = 0
     loss_first: float | None = None
     loss_last: float | None = None
