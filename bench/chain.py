@@ -1,20 +1,19 @@
-"""The whole chain: CPU seconds and bytes of every stage on a given crawl, and documents per CPU second beside datatrove.
+"""The whole chain: CPU seconds and bytes of every stage on a given crawl, and pages per CPU second beside datatrove.
 
-Paired in one run on the same WARC files: ours with trafilatura and with `auto`, datatrove as it installs, and datatrove "even":
-our version of trafilatura, and words split at spaces where it would use spaCy. All get the same tokenizer, language model,
-languages and bounds of similarity. Left out of the pair because a peer has no counterpart that works offline: the benchmark
-screen (datatrove's needs a hub), training a tokenizer (it has none), URL lists (we have none). The table of our stages has all.
+Paired in one run on the same WARC files: ours with trafilatura and with `auto`, datatrove as it installs, and datatrove
+"even": our version of trafilatura, and words split at spaces where it would use spaCy. All get the same tokenizer,
+language model, languages and bands of signatures. Left out of the pair, because one side has no counterpart that works
+offline: the benchmark screen (datatrove's needs a hub), training a tokenizer (it has none), URL lists (we have none).
+The table of our stages has all.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from corpusmill.models import model_path
 from corpusmill.store import Output, Store, open_store
 from tasks.chain import Built, build
 
-QUICK_RESPONSES, WARM_RESPONSES = 160, 40
+QUICK_RESPONSES, WARM_RESPONSES = 120, 16
 OURS, OURS_AUTO, PEER, EVEN = "ours, trafilatura", "ours, auto", "datatrove", "datatrove, even"
 
 
@@ -43,6 +42,8 @@ class Arm:
     extracted: int
     kept: int
     tokens: int
+    steps: Mapping[str, float] = field(default_factory=dict)
+    """CPU seconds by step, of the peer."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -50,10 +51,11 @@ def main(argv: Sequence[str]) -> int:
     parser = arguments(__doc__ or "")
     parser.add_argument("root", nargs="?", type=Path, help="the crawl; else the test data's, else the demo's")
     parser.add_argument("--recipe", help="what to build from it (default: crawl)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key of the recipe")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="bench-chain-") as temporary:
         scratch = Path(temporary)
-        crawl = crawl_at(options.root, options.recipe)
+        crawl = crawl_at(options.root, options.recipe, options.set)
         if options.quick:
             crawl = sample(crawl, scratch / "crawl", QUICK_RESPONSES)
         warm = sample(crawl, scratch / "warm", WARM_RESPONSES)
@@ -131,8 +133,7 @@ def _peers(
                     "seed": recipe.seed,
                 }
             )
-            note(json.dumps(answer))
-            return Arm(*(answer[key] for key in ("cpu_s", "documents", "extracted", "kept", "tokens")))
+            return Arm(*(answer[key] for key in ("cpu_s", "documents", "extracted", "kept", "tokens", "steps")))
 
         once(warm)
         arms[name] = lambda once=once: once(crawl)  # type: ignore[misc]
@@ -152,10 +153,7 @@ def _ratios(least: Mapping[str, Arm]) -> list[Ratio]:
     return judged("chain", {name: least[peer].cpu_s / least[ours].cpu_s for name, (peer, ours) in pairs.items()})
 
 
-def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequence[Arm]], options: Any) -> int:
-    least = {name: min(arms, key=lambda arm: arm.cpu_s) for name, arms in paired.items()}
-    funnel = {row["stage"]: row for row in measured.built.manifest["funnel"]}
-    pages = funnel["extract"]["docs_in"]
+def _tables(measured: stages.Measured, least: Mapping[str, Arm], most: Mapping[str, float], pages: int) -> str:
     total = measured.cpu_s
     stage_rows = [
         (
@@ -171,33 +169,45 @@ def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequen
     arm_rows = [
         (
             name,
-            f"{arm.cpu_s:.2f}",
-            f"{max(a.cpu_s for a in paired[name]):.2f}",
-            f"{pages / arm.cpu_s:.1f}",
-            arm.documents,
-            arm.extracted,
-            arm.kept,
-            arm.tokens,
+            f"{a.cpu_s:.2f}",
+            f"{most[name]:.2f}",
+            f"{pages / a.cpu_s:.1f}",
+            a.documents,
+            a.extracted,
+            a.kept,
+            a.tokens,
         )
-        for name, arm in least.items()
+        for name, a in least.items()
     ]
+    step_rows = [
+        (step, *(f"{least[peer].steps[step]:.2f}" for peer in (PEER, EVEN)))
+        for step in (least[PEER].steps if PEER in least else ())
+    ]
+    parts = [
+        table(("stage", "CPU s", "share", "ms/page", "MB in", "MB stored"), stage_rows, numbers=(1, 2, 3, 4, 5)),
+        f"all: {total:.2f} CPU s, {pages / total:.1f} pages a CPU second\n",
+        table(
+            ("paired, WARC to tokens", "CPU s", "most", "pages/CPU s", "pages", "extracted", "kept", "tokens"),
+            arm_rows,
+            numbers=(1, 2, 3, 4, 5, 6, 7),
+        ),
+        "CPU s: the least of the runs; most: the greatest. pages/CPU s: our count of pages, the same for all.",
+    ]
+    if step_rows:
+        parts += ["", table(("step", PEER, EVEN), step_rows, numbers=(1, 2))]
+    return "\n".join(parts)
+
+
+def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequence[Arm]], options: Any) -> int:
+    least = {name: min(arms, key=lambda arm: arm.cpu_s) for name, arms in paired.items()}
+    funnel = {row["stage"]: row for row in measured.built.manifest["funnel"]}
+    pages = funnel["extract"]["docs_in"]
+    total = measured.cpu_s
     files = f"{len(crawl.files)} files, {crawl.bytes / 1e6:.1f} MB compressed"
     records = f"{funnel['acquire']['docs_in']:,} records, {pages:,} pages to extract"
-    text = "\n".join(
-        (
-            f"{files}; {records}; recipe {crawl.recipe.name}, extractor {crawl.recipe.extract.mode}",
-            "",
-            table(("stage", "CPU s", "share", "ms/page", "MB in", "MB stored"), stage_rows, numbers=(1, 2, 3, 4, 5)),
-            f"all: {total:.2f} CPU s, {pages / total:.1f} pages a CPU second",
-            "",
-            table(
-                ("paired, WARC to tokens", "CPU s", "most", "pages/CPU s", "pages", "extracted", "kept", "tokens"),
-                arm_rows,
-                numbers=(1, 2, 3, 4, 5, 6, 7),
-            ),
-            "CPU s: the least of the runs; most: the greatest. pages/CPU s: our count of pages, the same for all.",
-        )
-    )
+    most = {name: max(arm.cpu_s for arm in arms) for name, arms in paired.items()}
+    head = f"{files}; {records}; recipe {crawl.recipe.name}, extractor {crawl.recipe.extract.mode}"
+    text = f"{head}\n\n{_tables(measured, least, most, pages)}"
     document = {
         "subject": "chain",
         "quick": options.quick,

@@ -1,7 +1,7 @@
 """What every benchmark shares: options, interleaved repeats, ratios against floors.toml, the report and the exit code.
 
-A benchmark measures CPU seconds, ours and the peer's in turn within one run, and takes the least of the repeats: other work on
-the machine can only add to it.
+A benchmark measures CPU seconds, ours and the peer's in turn within one run, and takes the least of the repeats: other
+work on the machine can only add to it.
 """
 
 from __future__ import annotations

@@ -31,22 +31,30 @@ class Crawl:
         return sum((self.root / file).stat().st_size for file in self.files)
 
 
-def crawl_at(root: Path | None, recipe: str | None) -> Crawl:
+def crawl_at(root: Path | None, recipe: str | None, overrides: Sequence[str] = ()) -> Crawl:
     """The crawl below a folder under a recipe; without one, that of the test data, else the demo's.
+
+    Args:
+        root: what the recipe's source reads.
+        recipe: a file, or a name in recipes/.
+        overrides: `key.path=value`, as of `mill build --set`.
 
     Raises:
         NotFound: the recipe's files are not there. UsageError: the recipe has more than one source.
     """
+    settings: list[str] = []
     if root is None:
         data = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
-        root = data / "mini-crawl"
+        root, benchmarks = data / "mini-crawl", data / "benchmarks"
         if not root.is_dir():
             from tasks.democrawl import make
 
             root, recipe = make(REPOSITORY / ".corpusmill" / "demo"), recipe or "demo"
+            benchmarks = root / "benchmarks"
+        settings = [f"decontaminate.root={benchmarks}"]
     root = root.resolve()
     name = only_source(load_recipe(recipe or "crawl"))
-    return planned(load_recipe(recipe or "crawl", [f"source.{name}.root={root}"]), root)
+    return planned(load_recipe(recipe or "crawl", [f"source.{name}.root={root}", *settings, *overrides]), root)
 
 
 def planned(recipe: Recipe, root: Path) -> Crawl:
@@ -63,7 +71,9 @@ def only_source(recipe: Recipe) -> str:
     """The name of the one source that a recipe has."""
     if len(recipe.source) != 1:
         raise UsageError(
-            f"recipe {recipe.name!r} has {len(recipe.source)} sources", "a paired run reads one", "Name another with --recipe."
+            f"recipe {recipe.name!r} has {len(recipe.source)} sources",
+            "a paired run reads one",
+            "Name another with --recipe.",
         )
     return next(iter(recipe.source))
 
@@ -76,13 +86,16 @@ def with_settings(recipe: Recipe, **sections: Mapping[str, object]) -> Recipe:
 
 
 def sample(crawl: Crawl, out: Path, responses: int) -> Crawl:
-    """A small crawl of the same shape: so many response records, evenly spaced over (the beginning of) each file.
+    """A small crawl of the same shape: so many response records, evenly spaced over the first file of each snapshot.
+
+    Few files, because a file costs both sides something that its thousands of pages share in earnest.
 
     Raises:
         UsageError: a file is not compressed record by record, as a WARC file should be.
     """
-    each = -(-responses // len(crawl.files))
-    for file in crawl.files:
+    files = _first_of_each(crawl)
+    each = -(-responses // len(files))
+    for file in files:
         found = list(_responses(crawl.root / file))
         picked = found if len(found) <= each else [found[i * len(found) // each] for i in range(each)]
         (out / file).parent.mkdir(parents=True, exist_ok=True)
@@ -90,13 +103,23 @@ def sample(crawl: Crawl, out: Path, responses: int) -> Crawl:
     name = only_source(crawl.recipe)
     source = crawl.recipe.source[name]
     if source.kind == "common-crawl":
-        _write_lists(out, crawl.files)
+        _write_lists(out, files)
     moved = source.model_copy(update={"root": str(out)})
     return planned(crawl.recipe.model_copy(update={"source": {name: moved}}), out)
 
 
+def _first_of_each(crawl: Crawl) -> list[str]:
+    """The first file of each snapshot."""
+    from tasks import acquire
+
+    first: dict[str, str] = {}
+    for unit in acquire.plan(crawl.recipe):
+        first.setdefault(unit.snapshot, unit.locator)
+    return list(first.values())
+
+
 def _write_lists(out: Path, files: Sequence[str]) -> None:
-    """`crawl-data/<crawl>/warc.paths.gz` of each crawl; locators are paths of Common Crawl, whose second part is the crawl."""
+    """`crawl-data/<crawl>/warc.paths.gz` of each crawl; the second part of a locator of Common Crawl is the crawl."""
     for crawl in sorted({file.split("/")[1] for file in files}):
         listed = "".join(f"{file}\n" for file in files if file.split("/")[1] == crawl)
         with (out / "crawl-data" / crawl / "warc.paths.gz").open("wb") as to:

@@ -1,4 +1,4 @@
-"""CPU seconds and bytes of every stage of the chain, by timing the functions that tasks/chain.py composes, in one process."""
+"""CPU seconds and bytes of every stage of the chain, by timing the functions that tasks/chain.py composes."""
 
 from __future__ import annotations
 

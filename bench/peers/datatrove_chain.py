@@ -1,13 +1,16 @@
 """datatrove's chain from WARC files to tokens, as its own examples put it together; runs in the peers' venv.
 
-Five executors: read, extract, language, Gopher repetition and quality, JSONL; MinHash signatures; buckets; clusters; what is
-kept, tokenised. Left out, as on our side: the benchmark screen (datatrove's needs data from a hub), URL lists, training a
-tokenizer. The language model is the file we use, because datatrove would download its own.
+Five executors: read, extract, language, Gopher repetition and quality, JSONL; MinHash signatures; buckets; clusters;
+what is kept, tokenised. Left out, as on our side: the benchmark screen (datatrove's needs data from a hub), URL lists,
+training a tokenizer. The language model is the file we use, because datatrove would download its own.
 
-A request: {"root", "files", "out", "tokenizer", "eos", "language_model", "languages", "min_score", "ngram", "bands", "rows", "words",
-"timeout_s", "seed"}; `words` is "spacy" (as datatrove comes) or "split" (at spaces).
-The answer: {"cpu_s", "around_s", "steps": {step: CPU seconds}, "documents", "extracted", "filtered", "kept", "tokens", "timeouts",
-"versions"}; `cpu_s` is what the steps took, `around_s` what datatrove's executors took besides.
+What datatrove would do again for each file is done once, so that few small files do not count against it: importing
+trafilatura, loading the language model and spaCy. Its executors' helper processes and logs are not counted.
+
+A request: {"root", "files", "out", "tokenizer", "eos", "language_model", "languages", "min_score", "ngram", "bands",
+"rows", "words", "timeout_s", "seed"}; `words` is "spacy" (as datatrove comes) or "split" (at spaces).
+The answer: {"cpu_s", "around_s", "steps": {step: CPU seconds}, "documents", "extracted", "filtered", "kept", "tokens",
+"timeouts", "versions"}; `cpu_s` is what the steps took, `around_s` what datatrove's executors took besides.
 """
 
 from __future__ import annotations
@@ -87,6 +90,7 @@ def chain(request: dict[str, Any]) -> dict[str, Any]:
     paths = out / "paths.txt"
     paths.write_text("".join(f"{file}\n" for file in request["files"]))
     words: Any = Spacy(ENGLISH) if request["words"] == "spacy" else PlainWords()
+    tokens, eos = request["tokenizer"], request["eos"]
     tasks = len(request["files"])
     config = MinhashConfig(request["ngram"], request["bands"], request["rows"])
     language = LanguageFilter(languages=request["languages"], language_threshold=request["min_score"])
@@ -114,7 +118,7 @@ def chain(request: dict[str, Any]) -> dict[str, Any]:
             [
                 kept(),
                 MinhashDedupFilter(str(out / "remove")),
-                DocumentTokenizer(str(out / "tokens"), request["tokenizer"], eos_token=request["eos"], seed=request["seed"]),
+                DocumentTokenizer(str(out / "tokens"), tokens, eos_token=eos, seed=request["seed"]),
             ],
             tasks,
         ),
@@ -122,7 +126,7 @@ def chain(request: dict[str, Any]) -> dict[str, Any]:
     watch, began = Stopwatch(), cpu_seconds()
     stats = [_execute(steps, count, str(out / f"log-{i}"), watch) for i, (steps, count) in enumerate(stages)]
     spent = cpu_seconds() - began
-    steps = sum(watch.spent.values())  # without the executors' helper processes and logs, which cost the same for any crawl
+    steps = sum(watch.spent.values())
     return {
         "cpu_s": steps,
         "around_s": spent - steps,

@@ -1,4 +1,4 @@
-"""The peer's side of a paired run: requests as JSON lines on stdin, one JSON line back for each; imports only the standard library.
+"""The peer's side of a paired run: requests as JSON lines on stdin, one JSON line back for each; standard library only.
 
 The process stays alive, so imports and warm-up lie outside what is measured. Whatever a peer prints goes to stderr.
 """

@@ -1,4 +1,4 @@
-"""CPU seconds of a process and all it started, and where they went; used on both sides of a comparison, standard library only.
+"""CPU seconds of a process and all it started, and where they went; used on both sides, standard library only.
 
 Wall clock is of no use on a busy machine, and a chain that extracts in child processes spends most of its time there.
 """
@@ -34,13 +34,17 @@ def _ticks(pid: int) -> int:
 
 def _children(pid: int) -> list[int]:
     try:
-        return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
     except OSError:
         return []
 
 
 class Stopwatch:
-    """CPU seconds by step. Steps may nest and may be generators: time goes to the step that runs, not to those that wait for it."""
+    """CPU seconds by step. Steps nest and may be generators: time is of the step that runs, not of those that wait."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = defaultdict(float)
