@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from corpusmill.canonical import content_digest, digest_of
-from corpusmill.schema import PACK_DOCS, PACK_ROWS, tokens_schema
+from corpusmill.schema import PACK_DOCS, PACK_ROWS
 from corpusmill.store import Draft, Store, Unit, open_store
+from corpusmill.tokens import write_token_shard
 
 VOCAB = 97
 SEQ_LEN = 48
@@ -30,31 +29,10 @@ def documents(count: int, seed: int) -> list[np.ndarray]:
 
 
 def write_tokens(path: Path, rows: np.ndarray, seq_len: int) -> list[dict[str, int]]:
-    """Write uint16[n, seq_len + 1] in the memory-mappable form; return the payload of each row group."""
-    schema = tokens_schema(2, seq_len)
-    table = pa.table([pa.array([row.tobytes() for row in rows.astype("<u2")], schema[0].type)], schema=schema)
-    with pq.ParquetWriter(
-        path,
-        schema,
-        compression="none",
-        use_dictionary=False,
-        column_encoding={"tokens": "PLAIN"},
-        write_statistics=False,
-        write_page_checksum=True,
-        data_page_size=2**31 - 1,
-        max_rows_per_page=2**31 - 1,
-    ) as writer:
-        for start in range(0, len(rows), ROWS_PER_GROUP):
-            writer.write_table(table.slice(start, ROWS_PER_GROUP), row_group_size=ROWS_PER_GROUP)
-    meta = pq.read_metadata(path)
-    payload = []
-    for g in range(meta.num_row_groups):
-        column = meta.row_group(g).column(0)
-        size = meta.row_group(g).num_rows * 2 * (seq_len + 1)
-        offset = column.data_page_offset + column.total_compressed_size - size
-        data = path.read_bytes()[offset : offset + size]
-        payload.append({"offset": offset, "rows": meta.row_group(g).num_rows, "crc32": zlib.crc32(data)})
-    return payload
+    """Write uint16[n, seq_len + 1] as a token shard; return the payload of each row group."""
+    assert rows.shape[1] == seq_len + 1
+    shard = write_token_shard(path, rows.astype(np.uint16), row_group_rows=ROWS_PER_GROUP)
+    return [group.to_json() for group in shard.payload]
 
 
 def pack(docs: Sequence[np.ndarray], seq_len: int) -> tuple[np.ndarray, list[list[int]], list[list[int]]]:
@@ -113,7 +91,7 @@ def _partition(store: Store, folder: Path, docs: Sequence[np.ndarray], seq_len: 
 
 
 def publish_dataset(
-    store_uri: Path, folder: Path, name: str = "toy", seed: int = 0, count: int = 400, seq_len: int = SEQ_LEN
+    store_uri: Path | str, folder: Path, name: str = "toy", seed: int = 0, count: int = 400, seq_len: int = SEQ_LEN
 ) -> str:
     """Write, store and publish a dataset with partitions `crawl` (two shards), `books` and `heldout`; its digest."""
     store = open_store(store_uri, create=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from corpusmill.errors import CheckFailed, NotFound, UsageError
 from corpusmill.store import Store, open_store
@@ -20,13 +18,6 @@ from training.parallel import Ranks
 
 RUN = "00112233aabbccdd"
 VOCAB = 97
-
-
-@pytest.fixture(scope="module")
-def ranks() -> Iterator[Ranks]:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield Ranks(0, 0, 1, torch.device("cpu"))
-    dist.destroy_process_group()
 
 
 @pytest.fixture
