@@ -151,6 +151,9 @@ class _Worker:
         for end in (self._in, self._out):
             os.set_blocking(end, False)
             _widen(end)
+        self._poll = select.poll()  # unlike select, it knows file descriptors beyond 1,023
+        self._poll.register(self._out, select.POLLIN)
+        self._writing = False
         self._await_ready()
 
     def close(self) -> None:
@@ -209,11 +212,10 @@ class _Worker:
 
     def _wait(self, seconds: float, to_write: bool = False) -> tuple[bool, bool]:
         """Whether replies can be read, and whether a request can be written; as soon as either."""
-        poll = select.poll()  # unlike select, it knows file descriptors beyond 1,023
-        poll.register(self._out, select.POLLIN)
-        if to_write:
-            poll.register(self._in, select.POLLOUT)
-        ready = {end for end, _ in poll.poll(seconds * 1000)}
+        if to_write != self._writing:
+            self._poll.register(self._in, select.POLLOUT) if to_write else self._poll.unregister(self._in)
+            self._writing = to_write
+        ready = [end for end, _ in self._poll.poll(seconds * 1000)]
         return self._out in ready, self._in in ready
 
     def _write(self, data: memoryview) -> memoryview:

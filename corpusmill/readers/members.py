@@ -162,7 +162,7 @@ class Member:
 
     def _join(self) -> bool:
         """Go on in the next gzip member, if it does not begin a record: then it belongs to the one at hand."""
-        if self.fault or self.file.read_at(self.end, 3) != GZIP_MAGIC or _holds_record(self.file, self.end):
+        if self.fault or self.file.read_at(self.end, 3) != GZIP_MAGIC or holds_record(self.file, self.end):
             return False
         self._pieces, self._ended = self._produce(), False
         return True
@@ -231,6 +231,15 @@ class Member:
         if len(self.buffer) - self.position < 16:
             self.fill(16, join=True)
         return RECORD_START.match(self.buffer, self.position) is not None
+
+    def ends_badly(self) -> bool:
+        """Whether nothing but garbage is left of a gzip member that is broken; the garbage is passed over then."""
+        if not self.compressed or self.fill(SCAN):
+            return False
+        if self.fault is None or RECORD_START.search(self.buffer, self.position):
+            return False
+        self.position = len(self.buffer)
+        return True
 
     def tell(self) -> int:
         """Bytes read so far, decompressed."""
@@ -311,13 +320,14 @@ def _next_unit(file: File, position: int, unit: re.Pattern[bytes]) -> int:
         data = file.read_at(position, SCAN)
         for match in unit.finditer(data):
             at = position + match.start()
-            if match[0].startswith(b"WARC") or _holds_record(file, at):
+            if match[0].startswith(b"WARC") or holds_record(file, at):
                 return at
         position += max(1, len(data) - 16) if len(data) == SCAN else len(data)
     return file.size
 
 
-def _holds_record(file: File, offset: int) -> bool:
+def holds_record(file: File, offset: int) -> bool:
+    """Whether the gzip member at `offset` begins with a record."""
     try:
         text = zlib.decompressobj(31).decompress(file.read_at(offset, FIRST_READ), 64)
     except zlib.error:

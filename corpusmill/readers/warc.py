@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from corpusmill.readers.headers import HEAD_END, HttpHead, media_type, parse_fields, split_http
-from corpusmill.readers.members import GZIP_MAGIC, File, Junk, Member, Sequential, members, open_file
+from corpusmill.readers.members import GZIP_MAGIC, File, Junk, Member, Sequential, holds_record, members, open_file
 
 CONTENT_TYPES = ("response", "revisit", "resource", "conversion")
 """Record types that hold a page or stand for one; all others are counted as `not_content`."""
 
 MAX_HEAD = 64 * 1024
 MAX_FAULTS_LISTED = 100
+ALIGNMENT_CHECKED = 16  # records; who cuts members elsewhere than records does so from the beginning
 
 NO_HTTP = HttpHead()
 
@@ -106,30 +107,33 @@ def read_records(
         if file.size == 0:
             facts.fault(0, "empty_file")
             return
-        given = None if magic is None else (yield from _sound_records(file, magic, limit, facts))
+        given: tuple[int, int] = (0, 0)
+        if magic is not None:
+            given = yield from _sound_records(file, magic, limit, facts)
         if magic in (*CAREFUL, None):
-            yield from _careful_records(file, given, limit, facts)
+            yield from _careful_records(file, *given, limit, facts)
 
 
-def _careful_records(file: File, given: int | None, limit: int, facts: FileFacts) -> Iterator[RawRecord]:
-    """All records from the one at `given` on, which is left out (None: from the beginning)."""
-    for unit in members(file, given or 0):
-        if isinstance(unit, Junk):
-            yield from _counted(RawRecord(unit.offset, 0, "unknown", fault="damaged"), facts)
-        else:
-            yield from _member_records(unit, given, limit, facts)
+def _careful_records(file: File, start: int, skipped: int, limit: int, facts: FileFacts) -> Iterator[RawRecord]:
+    """Records from the unit at `start` on, without the first `skipped`."""
+    number = 0
+    for unit in members(file, start):
+        for record in _unit_records(unit, limit, facts):
+            number += 1
+            if number > skipped:
+                yield from _counted(record, facts)
 
 
-def _member_records(member: Member, given: int | None, limit: int, facts: FileFacts) -> Iterator[RawRecord]:
+def _unit_records(unit: Member | Junk, limit: int, facts: FileFacts) -> Iterator[RawRecord]:
+    if isinstance(unit, Junk):
+        yield RawRecord(unit.offset, 0, "unknown", fault="damaged")
+        return
     index = 0
-    while member.skip_padding():
-        offset = member.offset if member.compressed else member.tell()
-        record = _read_record(member, offset, index, limit, facts)
-        if offset != given or index:
-            yield from _counted(record, facts)
-        index += member.compressed
-    if index == 0 and member.compressed and member.fault:
-        yield from _counted(RawRecord(member.offset, 0, "unknown", fault=member.fault), facts)
+    while unit.skip_padding():
+        yield _read_record(unit, unit.offset if unit.compressed else unit.tell(), index, limit, facts)
+        index += unit.compressed
+    if index == 0 and unit.compressed and unit.fault:
+        yield RawRecord(unit.offset, 0, "unknown", fault=unit.fault)
 
 
 def _counted(record: RawRecord, facts: FileFacts) -> Iterator[RawRecord]:
@@ -164,10 +168,14 @@ def _read_record(member: Member, offset: int, index: int, limit: int, facts: Fil
         gap = member.take_padding()
         if not member.fill(1):
             fault = member.fault or fault
-        elif not (fault or member.at_record()) and (cut := _SWALLOWED.search(content)):
+        elif fault or member.at_record():
+            pass
+        elif cut := _SWALLOWED.search(content):
             member.back(content[cut.end() :] + gap)  # the length was too long and took the head of the next record
             content = content[: cut.start()]
             facts.counts["wrong_length"] += 1
+        elif index == 0 and member.ends_badly():
+            fault = member.fault  # a member of one record, and its checksum does not vouch for it
     return _record(offset, index, headers, content, fault)
 
 
@@ -218,19 +226,22 @@ def _is_http(headers: Mapping[str, str], content: bytes) -> bool:
     return media_type(headers.get("content-type")) == "application/http" or content.startswith(b"HTTP/")
 
 
-def _sound_records(file: File, magic: bytes, limit: int, facts: FileFacts) -> Generator[RawRecord, None, int | None]:
+def _sound_records(
+    file: File, magic: bytes, limit: int, facts: FileFacts
+) -> Generator[RawRecord, None, tuple[int, int]]:
     """Records by FastWARC, as long as there is no doubt about them.
 
     FastWARC takes half the time, but passes over cut records, wrong lengths and garbage in silence. So a record is
     given only when the one behind it has been read too, and the last ones are left to the careful reader.
 
     Returns:
-        the offset of the last record given (counted ones too); None where there is none.
+        where the careful reader has to begin, and how many records it has to leave out there.
     """
     from fastwarc.warc import ArchiveIterator
 
-    given: int | None = None
+    given = 0
     held: RawRecord | None = None
+    last = 0
     whole = False
     try:
         for found in ArchiveIterator(file.path or Sequential(file), parse_http=False, fsspec_args=False):
@@ -239,9 +250,11 @@ def _sound_records(file: File, magic: bytes, limit: int, facts: FileFacts) -> Ge
                 break
             if file.read_at(record.offset, len(magic)) != magic:
                 break  # not the beginning of a member: the member holds several records
+            if given < ALIGNMENT_CHECKED and not _begins_at(file, record.offset):
+                break  # members are cut elsewhere than records are
             if held is not None:
                 yield from _counted(held, facts)
-                given = held.offset
+                given, last = given + 1, held.offset
             held = record
         else:
             whole = True
@@ -252,7 +265,12 @@ def _sound_records(file: File, magic: bytes, limit: int, facts: FileFacts) -> Ge
             yield from _counted(held, facts)
         if not whole:
             yield from _counted(RawRecord(held.offset if held else 0, 1, "unknown", fault="damaged"), facts)
-    return given
+    return (last, min(given, 1)) if _begins_at(file, last) else (0, given)
+
+
+def _begins_at(file: File, offset: int) -> bool:
+    """Whether a record begins with the gzip member at `offset`; plain and other files have no such trouble."""
+    return file.read_at(offset, 3) != GZIP_MAGIC or holds_record(file, offset)
 
 
 def _from_fastwarc(found: Any, limit: int) -> RawRecord | None:

@@ -50,7 +50,7 @@ def _paths(root: str, locator: str) -> list[str]:
         text = gzip.decompress(read(root, locator)).decode("utf-8")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as err:
         raise Unavailable(f"{locator} at {root} is damaged", str(err), "Fetch it again.") from err
-    return [line for line in text.split("\n") if line]
+    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def _draw(locator: str, seed: int) -> bytes:
