@@ -82,22 +82,26 @@ def find(
     drop = np.uint64(1)
     for _ in range(n):
         drop *= _MULTIPLIER
-    recent, token = np.zeros(n, np.uint64), np.zeros(n, np.int64)  # the last n words, a ring
+    longest = np.max(np.diff(offsets)) if len(offsets) > 1 else 0
+    token, word, keys = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.uint64), np.empty(longest, np.uint64)
     capacity, count = 64, 0
     found = np.empty((3, capacity), np.int64)
     for d in range(len(offsets) - 1):
-        recent[:] = 0
-        key = np.uint64(0)
-        seen = at = 0
+        words = 0
         for t in range(offsets[d], offsets[d + 1]):
-            if flags[t] & is_word == 0:
-                continue
-            key = key * _MULTIPLIER + folded[t] - recent[at] * drop
-            recent[at], token[at] = folded[t], t
-            at = at + 1 if at + 1 < n else 0
-            seen += 1
-            if seen < n:
-                continue
+            token[words], word[words] = t, folded[t]
+            words += flags[t] & is_word != 0
+        key = np.uint64(0)
+        for i in range(min(n, words)):
+            key = key * _MULTIPLIER + word[i]
+        for i in range(words - n + 1):
+            keys[i] = key
+            if i + n < words:
+                key = key * _MULTIPLIER + word[i + n] - word[i] * drop
+        for i in range(
+            words - n + 1
+        ):  # a loop of its own: the processor has many of its cache misses under way at once
+            key = keys[i]
             bits = _bits(key)
             if blocks[key & block_mask] & bits != bits:
                 continue
@@ -110,7 +114,7 @@ def find(
             if count == capacity:
                 found = np.concatenate((found, np.empty((3, capacity), np.int64)), axis=1)
                 capacity *= 2
-            found[0, count], found[1, count], found[2, count] = d, token[at], slot_entry[slot]  # at: the oldest
+            found[0, count], found[1, count], found[2, count] = d, token[i], slot_entry[slot]
             count += 1
     return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
 
