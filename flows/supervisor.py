@@ -109,14 +109,14 @@ def start(
     try:
         if url := given_api_url():
             platform = replace(platform, api_url=url, env={"PREFECT_API_URL": url}, owned=False)
-            point_prefect_at(platform.env)
-            meanwhile()
             if not is_healthy(url):
                 raise Unavailable(
                     f"no Prefect server answers at {url}",
                     "PREFECT_API_URL is set, so none is started.",
                     "Unset it, or correct it.",
                 )
+            point_prefect_at(platform.env)
+            meanwhile()
         else:
             platform = _start_server(platform, choose_address(host, port), say, meanwhile)
         say("pools, deployments, automations")

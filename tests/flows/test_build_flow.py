@@ -14,7 +14,7 @@ from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter, Task
 
 from corpusmill.config import load_recipe
 from corpusmill.store import open_store
-from flows.demo import overrides
+from flows.demo import overrides, result_of
 from flows.platform import sample_crawl
 from tests.flows.conftest import Alerts
 from tests.flows.waiting import artifacts_of, logs_of, until_final
@@ -34,21 +34,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def trainings(client: SyncPrefectClient, since: datetime) -> list[Any]:
-    """Flow runs of train/demo from then on."""
-    return client.read_flow_runs(
-        deployment_filter=DeploymentFilter.model_validate({"tags": {"all_": ["demo"]}}),
-        flow_run_filter=FlowRunFilter.model_validate({"expected_start_time": {"after_": since}}),
-    )
-
-
 def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_training(
     client: SyncPrefectClient, run: Run, home: Path, training_config: Callable[[int], str]
 ) -> None:
     from corpusmill.engine import Engine
     from tasks.chain import build
 
-    store, wish = open_store(home / "store"), [*overrides(home), f"train={training_config(4)}"]
+    store = open_store(home / "store")
+    wish = [*overrides(home), "source.crawl.max_files=1", f"train={training_config(4)}"]
     began = datetime.now(UTC)
     first = until_final(client, run("build-dataset/demo", recipe="demo", set=wish, store=store.uri))
     assert first.state.is_completed(), logs_of(client, first)
@@ -64,7 +57,7 @@ def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_traini
     assert digest in artifacts["dataset-card"]
 
     runs = client.read_task_runs(task_run_filter=TaskRunFilter.model_validate({"flow_run_id": {"any_": [first.id]}}))
-    files = 6
+    files = 2
     assert files <= len(runs) <= 4 * files
     assert all(task.state.is_completed() for task in runs)
 
@@ -74,7 +67,12 @@ def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_traini
 
     training = until_one(client, began, digest)
     assert training.state.is_completed(), logs_of(client, training)
-    assert f"manifest:{digest[:16]}" in training.tags
+    (run_tag,) = [tag for tag in training.tags if tag.startswith("run:")]
+    assert {f"manifest:{digest[:16]}", "dataset:demo"} <= set(training.tags)
+    result = result_of(store, run_tag.removeprefix("run:"))
+    assert result["manifest"] == digest
+    assert f'"{result["loss_last"]:.4f}"' in artifacts_of(client, training)["training"]
+    assert any("step 4/4" in line for line in logs_of(client, training))
 
     # Asking directly, on top: the event is silent, and the training that is asked for is done already.
     began = datetime.now(UTC)
@@ -84,20 +82,26 @@ def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_traini
     assert f"manifest:{digest[:16]}" in second.tags
     asked = until_one(client, began, digest)
     assert asked.state.is_completed()
-    assert {tag for tag in training.tags if tag.startswith("run:")} <= set(asked.tags)
+    assert run_tag in asked.tags
     assert any("finished before" in line for line in logs_of(client, asked))
+    assert not any("step " in line for line in logs_of(client, asked))
     time.sleep(6)  # an automation that had matched would have acted: it takes 2 to 4 s
-    assert [found.id for found in trainings_only(client, began, digest)] == [asked.id]
+    assert [found.id for found in trainings(client, began, digest)] == [asked.id]
 
 
-def trainings_only(client: SyncPrefectClient, since: datetime, digest: str) -> list[Any]:
-    return [found for found in trainings(client, since) if found.parameters.get("manifest") == digest]
+def trainings(client: SyncPrefectClient, since: datetime, digest: str) -> list[Any]:
+    """Flow runs that train on the dataset, from then on."""
+    runs = client.read_flow_runs(
+        deployment_filter=DeploymentFilter.model_validate({"tags": {"all_": ["demo"]}}),
+        flow_run_filter=FlowRunFilter.model_validate({"expected_start_time": {"after_": since}}),
+    )
+    return [found for found in runs if found.parameters.get("manifest") == digest]
 
 
 def until_one(client: SyncPrefectClient, since: datetime, digest: str) -> Any:
     """The one training that starts, in its final state."""
     deadline = time.monotonic() + 90
-    while not (found := trainings_only(client, since, digest)):
+    while not (found := trainings(client, since, digest)):
         assert time.monotonic() < deadline, "no training started"
         time.sleep(0.5)
     assert len(found) == 1

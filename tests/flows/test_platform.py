@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from corpusmill.processes import Proc, alive, descendants, identify
+from flows.server import is_healthy
+from flows.supervisor import Platform
 from tests.flows.conftest import PREFECT_VARIABLES
 
 ROOT = Path(__file__).parents[2]
 MAIN = "import sys; from corpusmill.cli import main; main()"
 
 
-def mill(*words: str, home: Path) -> subprocess.Popen[str]:
+def mill(*words: str, home: Path, api_url: str | None = None) -> subprocess.Popen[str]:
     env = {name: value for name, value in os.environ.items() if name not in PREFECT_VARIABLES}
     env |= {"PYTHONPATH": str(ROOT), "CORPUSMILL_STORE": str(home / "store")}
+    env |= {"PREFECT_API_URL": api_url} if api_url else {}
     return subprocess.Popen(
         [sys.executable, "-c", MAIN, *words, "--home", str(home)],
         env=env,
@@ -36,16 +45,31 @@ def said(process: subprocess.Popen[str], timeout_s: float = 240) -> str:
     return out
 
 
+def until(true: Callable[[], Any], timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
 def state(home: Path) -> dict[str, Any]:
     data: dict[str, Any] = json.loads((home / "platform.json").read_text())
     return data
 
 
-def test_up_leaves_a_platform_running_and_down_leaves_nothing(tmp_path: Path) -> None:
-    out = said(mill("up", home=tmp_path))
-    api = state(tmp_path)["api_url"]
+def test_up_leaves_a_guarded_platform_running_and_down_leaves_nothing(tmp_path: Path) -> None:
+    out = said(mill("up", "--host", "0.0.0.0", home=tmp_path))
+    api, env = state(tmp_path)["api_url"], state(tmp_path)["env"]
     assert api.removesuffix("/api") in out
     assert "prefect deployment run 'build-dataset/demo' --watch" in out
+    assert env["PREFECT_API_AUTH_STRING"] in out
+    assert (tmp_path / "platform.json").stat().st_mode & 0o077 == 0
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{api}/work_pools/cpu", timeout=20)
+    assert refused.value.code in (401, 403)
+    request = urllib.request.Request(f"{api}/work_pools/cpu")
+    request.add_header("Authorization", f"Basic {base64.b64encode(env['PREFECT_API_AUTH_STRING'].encode()).decode()}")
+    until(lambda: json.load(urllib.request.urlopen(request, timeout=20))["status"] == "READY", timeout_s=60)
     ours = [Proc(**state(tmp_path)[role]) for role in ("server", "workers")]
     assert all(alive(proc) for proc in ours)
     assert "already up" in said(mill("up", home=tmp_path))
@@ -55,6 +79,16 @@ def test_up_leaves_a_platform_running_and_down_leaves_nothing(tmp_path: Path) ->
     assert not [proc for proc in family if alive(proc)]
     assert not (tmp_path / "platform.json").exists()
     assert "nothing runs" in said(mill("down", home=tmp_path))
+
+
+def test_a_given_server_is_used_and_left_alone(platform: Platform, tmp_path: Path) -> None:
+    said(mill("up", home=tmp_path, api_url=platform.api_url))
+    assert state(tmp_path)["server"] is None
+    workers = Proc(**state(tmp_path)["workers"])
+    assert alive(workers)
+    said(mill("down", home=tmp_path))
+    assert not alive(workers)
+    assert is_healthy(platform.api_url)
 
 
 def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:

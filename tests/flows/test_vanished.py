@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from corpusmill.processes import Proc, descendants
-from tests.flows.test_platform import mill, said, state
+from tests.flows.test_platform import mill, said, state, until
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:
@@ -42,10 +41,3 @@ def test_a_run_whose_machine_vanished_is_marked_crashed(
         assert "No heartbeat for 90 s" in ask(f"{api}/flow_runs/{run}")["state"]["message"]
     finally:
         said(mill("down", home=tmp_path))
-
-
-def until(true: Callable[[], Any], timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(1)
