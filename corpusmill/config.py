@@ -137,7 +137,7 @@ class Deduplicate(Section):
     min_jaccard: float = Field(
         0.8, gt=0, le=1, strict=False, description="Verified similarity from which a document is a duplicate."
     )
-    max_pivots: int = Field(8, ge=1, description="Documents of a bucket that the others are compared with, a round.")
+    max_pivots: int = Field(4, ge=1, description="Documents of a bucket that the others are compared with, a round.")
 
     @model_validator(mode="after")
     def _rows_are_whole(self) -> Deduplicate:

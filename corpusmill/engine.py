@@ -149,6 +149,7 @@ def _start(parent: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYTHONSAFEPATH"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism
 
     def watch() -> None:
         while os.getppid() == parent:

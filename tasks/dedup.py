@@ -18,7 +18,7 @@ from corpusmill.errors import CheckFailed
 from corpusmill.kernels import jaccard, lsh, minhash, minhash_checks
 from corpusmill.kernels.leaders import Keepers, KeeperSearch
 from corpusmill.store import Receipt, Store, Unit
-from tasks.shards import Shard, Survivors, gather, survivors
+from tasks.shards import Shard, Survivors, fixed_binary, gather, survivors
 from tasks.units import Done, Tally, content_of, libraries, once
 
 VERSION = 1
@@ -92,12 +92,9 @@ def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, s
     proof = {"identity": _identity(recipe)}
     alive = survivors(shards, store)
     alive = alive.only(~_is_removed(alive, store.table(exact.outputs["found"])))
-    rows = np.frombuffer(gather(shards, alive, "digests", "signature", store).tobytes(), "<u4").reshape(
-        len(alive), dedup.num_perm
-    )
     shingles = gather(shards, alive, "digests", "shingles", store)
     search = KeeperSearch(
-        lsh.band_keys(rows, dedup.bands, dedup.num_perm // dedup.bands),
+        _band_keys(shards, alive, recipe, store),
         alive.rank,
         shingles,
         min_jaccard=dedup.min_jaccard,
@@ -120,6 +117,18 @@ def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, s
     }
     found = _found_near(alive, keepers)
     return _commit(unit, "near", "near_duplicate", alive, keepers.keeper, found, facts, store)
+
+
+def _band_keys(shards: Sequence[Shard], alive: Survivors, recipe: Recipe, store: Store) -> lsh.Keys:
+    """uint64[N, bands] of the survivors; signatures, four times their size or more, are held a shard at a time."""
+    dedup = recipe.deduplicate
+    keys = []
+    for number, shard in enumerate(shards):
+        column = store.table(shard.attribute("digests"), columns=["signature"]).column("signature")
+        raw = fixed_binary(column.take(alive.row[alive.shard == number]))
+        signatures = np.frombuffer(raw.tobytes(), "<u4").reshape(len(raw), dedup.num_perm)
+        keys.append(lsh.band_keys(signatures, dedup.bands, dedup.num_perm // dedup.bands))
+    return np.concatenate(keys)
 
 
 def _identity(recipe: Recipe) -> dict[str, object]:
