@@ -55,7 +55,7 @@ def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
     return counts
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True, cache=True)
 def _blank(at: U, room: U) -> U:
     """Bytes of the white space character (as `str.isspace` has it) at an address; 0 where there is none."""
     if room == U(0):
@@ -101,7 +101,7 @@ def _strip_right(at: U, end: U) -> U:
     return end
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True, cache=True)
 def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     """Whether a character U+2000 + low to U+2000 + high lies at an address (low, high < 0x40)."""
     return (
@@ -112,7 +112,7 @@ def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     )
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True, cache=True)
 def _is_dots(at: U, end: U) -> Any:
     return at + U(3) <= end and load8(at) == _DOT and load8(at + U(1)) == _DOT and load8(at + U(2)) == _DOT
 

@@ -56,6 +56,9 @@ HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD = 1, 2, 4
 """Bits of a token's flags: it has a letter; it has a character that datatrove does not list as punctuation; it is no
 symbol."""
 
+MAX_TEXT_BYTES = 2**31 - 1
+"""Places in a document are int32."""
+
 SLICE_BYTES = 1 << 19
 """Kernels walk a batch in slices of about so many bytes of text, so that the word table stays in the processor's
 cache."""
@@ -146,7 +149,7 @@ def text_buffers(text: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Bytes and offsets (int64[D + 1]) of a text column, zero copy; both read-only.
 
     Raises:
-        ValueError: not a large_string array, or one with nulls.
+        ValueError: not a large_string array, or one with nulls or with a document over MAX_TEXT_BYTES.
     """
     if not isinstance(text, pa.LargeStringArray):
         raise ValueError(f"text must be a large_string array, got {getattr(text, 'type', type(text).__name__)}")
@@ -156,6 +159,8 @@ def text_buffers(text: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         return _frozen(np.zeros(0, np.uint8)), _frozen(np.zeros(1, np.int64))
     _, offsets, data = text.buffers()
     bounds = np.frombuffer(offsets, np.int64, len(text) + 1, text.offset * 8)
+    if (longest := int(np.diff(bounds).max())) > MAX_TEXT_BYTES:
+        raise ValueError(f"text must have less than {MAX_TEXT_BYTES + 1} bytes a document, got {longest}")
     return _frozen(np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)), _frozen(bounds)
 
 

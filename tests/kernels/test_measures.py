@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,6 +96,12 @@ def test_a_batch_does_not_change_its_documents() -> None:
     values = ["the mill " * 300_000, "", "a b c d e f " * 5, "x\n" * 100_000, "end"]
     together = measures(column(values, before=1)).to_pylist()
     assert together == [measured(text) for text in values]
+
+
+def test_threads_measure_at_once_without_disturbing_each_other() -> None:
+    batches = [column([f"the mill {i} turns " * 200, f"line {i}\n" * 300]) for i in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(measures, batches)) == [measures(batch) for batch in batches]
 
 
 def test_long_documents_equal_plain_python() -> None:

@@ -107,6 +107,13 @@ def test_other_columns_are_refused(wrong: object) -> None:
         word_table(wrong)
 
 
+def test_a_document_beyond_int32_is_refused_before_it_is_read() -> None:
+    offsets = pa.py_buffer(np.array([0, 2**31], np.int64).tobytes())
+    data = pa.py_buffer(np.empty(2**31, np.uint8))  # never touched, so it takes no memory
+    with pytest.raises(ValueError, match="text must have less than 2147483648 bytes a document"):
+        word_table(pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, data]))
+
+
 def test_slices_cover_a_column_once_and_keep_long_documents_whole() -> None:
     array = column(["a" * 300_000, "b", "c" * 2_000_000, "", "d" * 600_000, "e"], before=1)
     parts = list(slices(array))
