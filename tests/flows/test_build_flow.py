@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter, TaskRunFilter
+from prefect.states import Cancelling
 
 from corpusmill.config import load_recipe
+from corpusmill.processes import alive, descendants
 from corpusmill.store import open_store
 from flows.demo import overrides, result_of
 from flows.platform import sample_crawl
+from flows.supervisor import Platform
 from tests.flows.conftest import Alerts
 from tests.flows.waiting import artifacts_of, logs_of, until_final
 
@@ -106,6 +109,23 @@ def until_one(client: SyncPrefectClient, since: datetime, digest: str) -> Any:
         time.sleep(0.5)
     assert len(found) == 1
     return until_final(client, found[0])
+
+
+def test_cancelling_a_build_ends_its_workers_and_leaves_no_process(
+    client: SyncPrefectClient, run: Run, platform: Platform, home: Path
+) -> None:
+    store = open_store(home / "another-store", create=True)
+    build = run("build-dataset/demo", recipe="demo", set=overrides(home), store=store.uri)
+    assert platform.workers is not None
+    deadline = time.monotonic() + 120
+    while len(descendants([platform.workers.pid])) < 4:  # the flow, its pool's resource tracker and two processes
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    running = descendants([platform.workers.pid])
+    client.set_flow_run_state(build.id, Cancelling())
+    assert until_final(client, build).state.is_cancelled()
+    assert not [proc for proc in running if alive(proc)]
+    assert store.names() == []
 
 
 def test_a_recipe_with_a_fault_fails_with_all_of_it_in_the_message_and_is_told_to_the_webhook(
