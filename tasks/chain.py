@@ -130,12 +130,14 @@ def exact_unit(job: Job) -> Done:
 
 def near_unit(job: Job) -> Done:
     """Near duplicates over all shards."""
-    return dedup.near(*job.item, job.recipe, store_at(job.uri))
+    shards, exact = job.item
+    return dedup.near(shards, exact, job.recipe, store_at(job.uri))
 
 
 def decide_unit(job: Job) -> Done:
     """The last word on every document of one shard."""
-    return decide.decide_shard(*job.item, job.recipe, store_at(job.uri))
+    number, shard, exact, near = job.item
+    return decide.decide_shard(number, shard, exact, near, job.recipe, store_at(job.uri))
 
 
 def tokenizer_unit(job: Job) -> Done:
@@ -145,4 +147,5 @@ def tokenizer_unit(job: Job) -> Done:
 
 def pack_unit(job: Job) -> Done:
     """Token shards of one window."""
-    return pack.pack_window(*job.item, job.recipe, store_at(job.uri))
+    window, tokenizer = job.item
+    return pack.pack_window(window, tokenizer, job.recipe, store_at(job.uri))

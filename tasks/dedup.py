@@ -89,7 +89,7 @@ def near(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store) 
 
 def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store) -> Receipt:
     dedup = recipe.deduplicate
-    proof = {"identity": _identity(recipe)}
+    proof: dict[str, object] = {"identity": _identity(recipe)}
     alive = survivors(shards, store)
     alive = alive.only(~_is_removed(alive, store.table(exact.outputs["found"])))
     shingles = gather(shards, alive, "digests", "shingles", store)

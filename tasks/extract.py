@@ -16,7 +16,8 @@ import pyarrow as pa
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import Refused
-from corpusmill.extractor.sandbox import Extraction, Limits, Sandbox
+from corpusmill.extractor.modes import Extraction
+from corpusmill.extractor.sandbox import Limits, Sandbox
 from corpusmill.identity import doc_id
 from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
 from corpusmill.readers.warc import FileFacts
@@ -47,15 +48,15 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
         libraries(LIBRARIES),
     )
     seen = Unit("source", VERSION, {k: v for k, v in source.identity().items() if k != "size"}, ())
-    if (receipt := store.receipt(unit)) and (known := store.receipt(seen)):
-        return Done(known, reused=True), Done(receipt, reused=True)
+    if (receipt := store.receipt(unit)) and (read_before := store.receipt(seen)):
+        return Done(read_before, reused=True), Done(receipt, reused=True)
     with acquire.fetched(source, recipe) as file:
         known = once(store, seen, lambda: _note(seen, source, file, store))
-        noted = known.receipt.facts["source"]
-        if noted["sha256"] != file.sha256:  # type: ignore[index]
+        noted: Any = known.receipt.facts["source"]
+        if noted["sha256"] != file.sha256:
             raise Refused(
                 f"{source.locator} of source {source.source!r} has changed since it was read",
-                f"then sha256 {noted['sha256'][:16]}, now {file.sha256[:16]}",  # type: ignore[index]
+                f"then sha256 {noted['sha256'][:16]}, now {file.sha256[:16]}",
                 "Give the new state of the source another snapshot, or use a new store.",
             )
         return known, once(store, unit, lambda: _extract(unit, source, file.path, recipe, store))
@@ -72,7 +73,8 @@ def _extract(unit: Unit, source: SourceUnit, path: Path, recipe: Recipe, store: 
     options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots)
     limits = Limits(timeout_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
     acquired, extracted = Tally("acquire"), Tally("extract")
-    repairs, modes = 0, {}
+    repairs = 0
+    modes: dict[str | None, int] = {}
     with (
         store.table_writer(schema.RECORDS) as records,
         store.table_writer(schema.DOCUMENTS) as documents,

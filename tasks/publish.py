@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -108,7 +109,8 @@ def _stages(parts: Parts) -> dict[str, object]:
 def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, dict]:
     partitions: dict[str, dict] = {}
     for receipt in packs:
-        for name, facts in sorted(receipt.facts["partitions"].items()):  # type: ignore[union-attr]
+        packed: Any = receipt.facts["partitions"]
+        for name, facts in sorted(packed.items()):
             totals = partitions.setdefault(
                 name, {"seq_len": recipe.pack.seq_len, "token_bytes": facts["token_bytes"], "shards": []}
             )
