@@ -20,7 +20,7 @@ from typing import Any
 
 from bench import stages
 from bench.common import Ratio, arguments, interleaved, judged, note, report, run
-from bench.crawls import Crawl, crawl_at, sample, with_settings
+from bench.crawls import Crawl, crawl_at, only, sample, with_settings
 from bench.peer import Peer
 from bench.peers.stopwatch import cpu_seconds
 from corpusmill.commands.common import table
@@ -52,6 +52,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("root", nargs="?", type=Path, help="the crawl; else the test data's, else the demo's")
     parser.add_argument("--recipe", help="what to build from it (default: crawl)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key of the recipe")
+    parser.add_argument("--wanted", action="store_true", help="pair on the pages in the recipe's languages alone")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="bench-chain-") as temporary:
         scratch = Path(temporary)
@@ -67,14 +68,17 @@ def main(argv: Sequence[str]) -> int:
         tokenizer = scratch / "tokenizer.json"
         vocabulary = measured.built.manifest["tokenizer"]
         tokenizer.write_bytes(store.bytes(Output.from_json(vocabulary["output"])))
+        pair = crawl
+        if options.wanted:
+            pair = only(crawl, scratch / "wanted", stages.in_wanted_languages(measured, store))
         repeats = options.repeats or (2 if options.quick else 3)
         paired: dict[str, list[Arm]] = {}
         with ExitStack() as peers:
-            ask = {} if options.no_peer else _peers(peers, scratch, warm, crawl, tokenizer, vocabulary["eos"])
+            ask = {} if options.no_peer else _peers(peers, scratch, warm, pair, tokenizer, vocabulary["eos"])
             arms = {
-                OURS: _ours("trafilatura", crawl, warm, tokenizer, scratch),
+                OURS: _ours("trafilatura", pair, warm, tokenizer, scratch),
                 **ask,
-                OURS_AUTO: _ours("auto", crawl, warm, tokenizer, scratch),
+                OURS_AUTO: _ours("auto", pair, warm, tokenizer, scratch),
             }
             paired = interleaved(arms, repeats, note)
         return _report(crawl, measured, paired, options)
@@ -140,7 +144,7 @@ def _peers(
     return arms
 
 
-def _ratios(least: Mapping[str, Arm]) -> list[Ratio]:
+def _ratios(least: Mapping[str, Arm], wanted: bool = False) -> list[Ratio]:
     """All arms read the same files, so documents per CPU second compare as CPU seconds do."""
     if PEER not in least:
         return []
@@ -150,7 +154,8 @@ def _ratios(least: Mapping[str, Arm]) -> list[Ratio]:
         "same_extractor_even": (EVEN, OURS),
         "auto_even": (EVEN, OURS_AUTO),
     }
-    return judged("chain", {name: least[peer].cpu_s / least[ours].cpu_s for name, (peer, ours) in pairs.items()})
+    ending = "_wanted" if wanted else ""
+    return judged("chain", {n + ending: least[peer].cpu_s / least[ours].cpu_s for n, (peer, ours) in pairs.items()})
 
 
 def _tables(measured: stages.Measured, least: Mapping[str, Arm], most: Mapping[str, float], pages: int) -> str:
@@ -171,7 +176,7 @@ def _tables(measured: stages.Measured, least: Mapping[str, Arm], most: Mapping[s
             name,
             f"{a.cpu_s:.2f}",
             f"{most[name]:.2f}",
-            f"{pages / a.cpu_s:.1f}",
+            f"{least[OURS].documents / a.cpu_s:.1f}",
             a.documents,
             a.extracted,
             a.kept,
@@ -207,10 +212,13 @@ def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequen
     records = f"{funnel['acquire']['docs_in']:,} records, {pages:,} pages to extract"
     most = {name: max(arm.cpu_s for arm in arms) for name, arms in paired.items()}
     head = f"{files}; {records}; recipe {crawl.recipe.name}, extractor {crawl.recipe.extract.mode}"
+    if options.wanted:
+        head += "; paired on the pages in its languages alone"
     text = f"{head}\n\n{_tables(measured, least, most, pages)}"
     document = {
         "subject": "chain",
         "quick": options.quick,
+        "wanted": options.wanted,
         "recipe": crawl.recipe.name,
         "files": len(crawl.files),
         "file_bytes": crawl.bytes,
@@ -219,12 +227,16 @@ def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequen
         "cpu_s": total,
         "stages": [{**asdict(stage), "share": stage.cpu_s / total} for stage in measured.stages],
         "paired": {
-            name: {**asdict(arm), "pages_per_cpu_s": pages / arm.cpu_s, "runs_cpu_s": [a.cpu_s for a in paired[name]]}
+            name: {
+                **asdict(arm),
+                "pages_per_cpu_s": least[OURS].documents / arm.cpu_s,
+                "runs_cpu_s": [a.cpu_s for a in paired[name]],
+            }
             for name, arm in least.items()
         },
         "versions": {name: version(name) for name in ("corpusmill", "trafilatura", "resiliparse", "tokenizers")},
     }
-    return report(document, text, _ratios(least), options.json)
+    return report(document, text, _ratios(least, options.wanted), options.json)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from corpusmill.config import REPOSITORY, Recipe, load_recipe
 from corpusmill.errors import NotFound, UsageError
 
 PIECE = 2**20
+HEAD = 2000
+"""Bytes of a record in which its type is looked for."""
 READ_AT_MOST = 64 * 2**20
 """Bytes of a file that a sample is drawn from: a Common Crawl file has a gigabyte."""
 
@@ -96,10 +98,27 @@ def sample(crawl: Crawl, out: Path, responses: int) -> Crawl:
     files = _first_of_each(crawl)
     each = -(-responses // len(files))
     for file in files:
-        found = list(_responses(crawl.root / file))
+        found = [member for _, member in _responses(crawl.root / file, READ_AT_MOST)]
         picked = found if len(found) <= each else [found[i * len(found) // each] for i in range(each)]
-        (out / file).parent.mkdir(parents=True, exist_ok=True)
-        (out / file).write_bytes(b"".join(picked))
+        _write(out / file, picked)
+    return _moved(crawl, out, files)
+
+
+def only(crawl: Crawl, out: Path, offsets: Mapping[str, Collection[int]]) -> Crawl:
+    """The crawl with those response records alone that begin at the offsets given per file."""
+    files = [file for file in crawl.files if offsets.get(file)]
+    for file in files:
+        _write(out / file, [m for offset, m in _responses(crawl.root / file) if offset in offsets[file]])
+    return _moved(crawl, out, files)
+
+
+def _write(path: Path, members: Iterable[bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(members))
+
+
+def _moved(crawl: Crawl, out: Path, files: Sequence[str]) -> Crawl:
+    """The crawl's recipe over some of its files at another root."""
     name = only_source(crawl.recipe)
     source = crawl.recipe.source[name]
     if source.kind == "common-crawl":
@@ -126,11 +145,11 @@ def _write_lists(out: Path, files: Sequence[str]) -> None:
             to.write(gzip.compress(listed.encode(), mtime=0))
 
 
-def _responses(path: Path) -> Iterator[bytes]:
-    """Gzip members of a WARC file that hold a response record, as they are."""
+def _responses(path: Path, limit: int | None = None) -> Iterator[tuple[int, bytes]]:
+    """Gzip members of a WARC file that hold a response record, as they are, with their offsets; up to an offset."""
     with path.open("rb") as file:
-        data, done = b"", 0
-        while done < READ_AT_MOST:
+        data, offset = b"", 0
+        while limit is None or offset < limit:
             inflate, member, head = zlib.decompressobj(31), bytearray(), bytearray()
             while not inflate.eof:
                 data = data or file.read(PIECE)
@@ -140,9 +159,9 @@ def _responses(path: Path) -> Iterator[bytes]:
                     text = inflate.decompress(data)
                 except zlib.error as err:
                     raise UsageError(f"{path}: not gzip members", str(err), "Give a crawl of .warc.gz files.") from err
-                head += text[: 2000 - len(head)] if len(head) < 2000 else b""
+                head += text[: max(0, HEAD - len(head))]
                 member += data[: len(data) - len(inflate.unused_data)]
                 data = inflate.unused_data
-            done += len(member)
             if b"WARC-Type: response" in head:
-                yield bytes(member)
+                yield offset, bytes(member)
+            offset += len(member)

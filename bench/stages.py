@@ -112,6 +112,22 @@ def measure(crawl: Crawl, store: Store) -> Measured:
     return Measured(built, [Stage(n, watch.spent.get(n, 0.0), handled.get(n, 0), stored.get(n, 0)) for n in STEPS])
 
 
+def in_wanted_languages(measured: Measured, store: Store) -> dict[str, set[int]]:
+    """Offsets of the records, per file, whose documents the language bound lets through."""
+    lineage = store.table(Output.from_json(measured.built.manifest["tables"]["lineage"])).to_pylist()
+    found: dict[str, dict[str, Output]] = {}
+    for row in lineage:
+        if (row["stage"], row["kind"]) in (("extract", "documents"), ("filter", "decisions")):
+            found.setdefault(row["locator"], {})[row["kind"]] = Output.from_json(row)
+    offsets: dict[str, set[int]] = {}
+    for place, output in found.items():
+        at = store.table(output["documents"], columns=["offset"]).column("offset").to_pylist()
+        ended = store.table(output["decisions"], columns=["stage"]).column("stage").to_pylist()
+        locator = place.partition("/")[2]  # after the source's name
+        offsets[locator] = {offset for offset, stage in zip(at, ended, strict=True) if stage != "language"}
+    return offsets
+
+
 def _stored(manifest: dict[str, Any], store: Store) -> Counter[str]:
     """Bytes of stored objects by step."""
     tables = {name: Output.from_json(output) for name, output in manifest["tables"].items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from bench import chain
-from bench.common import Ratio, interleaved, judged, report
+from bench.common import FLOORS, Ratio, interleaved, judged, report
 from bench.crawls import crawl_at, sample
 from bench.peer import VENV, Peer
 from bench.peers.stopwatch import Stopwatch, cpu_seconds
@@ -49,8 +50,9 @@ def test_json_is_one_document_that_holds_the_verdicts(capsys):
 
 def test_every_floor_of_the_chain_is_measured():
     arm = chain.Arm(1.0, 1, 1, 1, 1)
-    ratios = chain._ratios(dict.fromkeys((chain.OURS, chain.OURS_AUTO, chain.PEER, chain.EVEN), arm))
-    assert {ratio.name: ratio.floor for ratio in ratios if ratio.floor} == {"same_extractor": 3.0, "auto": 3.0}
+    arms = dict.fromkeys((chain.OURS, chain.OURS_AUTO, chain.PEER, chain.EVEN), arm)
+    measured = {ratio.name for wanted in (False, True) for ratio in chain._ratios(arms, wanted) if ratio.floor}
+    assert measured == set(tomllib.loads(FLOORS.read_text())["chain"])
 
 
 def test_arms_take_turns():
@@ -96,7 +98,7 @@ def test_a_sample_is_whole_responses_of_the_first_file_of_each_snapshot(demo, tm
 def test_quick_measures_every_stage_of_our_side(demo, capsys, monkeypatch):
     monkeypatch.setattr(chain, "QUICK_RESPONSES", 24)
     monkeypatch.setattr(chain, "WARM_RESPONSES", 4)
-    assert chain.main(["--quick", "--json", "--no-peer", "--repeats", "1", *settings(demo)]) == 0
+    assert chain.main(["--quick", "--json", "--no-peer", "--wanted", "--repeats", "1", *settings(demo)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["records"] == 24
     assert sum(stage["share"] for stage in document["stages"]) == pytest.approx(1)
@@ -107,6 +109,7 @@ def test_quick_measures_every_stage_of_our_side(demo, capsys, monkeypatch):
     assert all(stored[name] > 0 for name in ("documents", "language", "measures", "digests", "decide", "tokenizer"))
     assert set(document["paired"]) == {chain.OURS, chain.OURS_AUTO}
     assert document["ratios"] == []
+    assert 0 < document["paired"][chain.OURS]["documents"] < document["pages"]
 
 
 def test_without_the_peers_the_message_says_how_to_get_them(tmp_path, monkeypatch):
