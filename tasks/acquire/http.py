@@ -13,7 +13,8 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import BinaryIO, TypeVar
@@ -66,14 +67,9 @@ def get(address: str, patience: Patience = DEFAULT) -> bytes:
     """
 
     def attempt() -> bytes:
-        response = _open(address, {})
-        try:
+        with _opened(address, {}) as response:
             _judge(response, address)
             return response.read()
-        except urllib3.exceptions.HTTPError as err:
-            raise _Again(str(err)) from err
-        finally:
-            response.release_conn()
 
     return _persist(address, patience, attempt, lambda: 0)
 
@@ -103,8 +99,7 @@ class _Transfer:
             headers["Range"] = f"bytes={self.size}-"
             if self._version:
                 headers["If-Range"] = self._version
-        response = _open(self.address, headers)
-        try:
+        with _opened(self.address, headers) as response:
             if self.size and (response.status == 416 or not _goes_on(response, self.size)):
                 self._restart()
                 if response.status not in (200, *RETRIED):
@@ -117,10 +112,6 @@ class _Transfer:
             for chunk in response.stream(CHUNK_BYTES):
                 self.out.write(chunk)
                 self.size += len(chunk)
-        except urllib3.exceptions.HTTPError as err:
-            raise _Again(str(err)) from err
-        finally:
-            response.release_conn()
         if expected is not None and self.size != expected:
             raise _Again(f"{self.size} bytes of {expected}")
         return self.size
@@ -149,6 +140,19 @@ def _persist(address: str, patience: Patience, attempt: Callable[[], T], progres
             patience.sleep(min(max(wait, err.retry_after_s or 0.0), patience.max_wait_s))
 
 
+@contextmanager
+def _opened(address: str, headers: dict[str, str]) -> Iterator[urllib3.BaseHTTPResponse]:
+    """A response whose connection is used again only if its body was read to the end."""
+    response = _open(address, headers)
+    try:
+        yield response
+        response.release_conn()
+    except urllib3.exceptions.HTTPError as err:
+        raise _Again(str(err)) from err
+    finally:
+        response.close()
+
+
 def _open(address: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
     """The response at the end of the redirects, its body not yet read."""
     place = address
@@ -170,8 +174,7 @@ def _open(address: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
         if response.status not in REDIRECTS:
             return response
         target = urljoin(place, response.headers.get("Location", ""))
-        response.drain_conn()
-        response.release_conn()
+        response.close()
         _may_follow(address, target)
         place = target
     raise Unavailable(f"{address} redirects more than {MAX_REDIRECTS} times")
