@@ -176,7 +176,10 @@ def spam_pages() -> Iterator[Article]:
         line = f"Buy {offer} now and save on {offer} today because our {offer} are the best {offer} of all."
         yield Article(f"repeated-line/{i}", f"Best {offer}", tuple(("p", line) for _ in range(30)))
         yield Article(f"stuffed/{i}", f"{offer} {offer}", (("p", " ".join([f"{offer} online"] * 120)),))
-        soon = f"Our new page about {offer} is not ready yet. Please come back in a week: then we have more to say."
+        soon = (
+            f"This page will tell you what everybody ought to know about {offer}, but nothing of it is written so far. "
+            "Please come back in a week or two, when we have found an author with enough time for such questions."
+        )
         yield Article(f"short/{i}", "Coming soon", (("p", soon),))
         teasers = [f"Story {n} about {offer} and the people who like the {offer} of that year ..." for n in range(25)]
         yield Article(f"teasers/{i}", f"News of {offer}", tuple(("p", teaser) for teaser in teasers))
