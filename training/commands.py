@@ -34,7 +34,7 @@ def train(
     if "loss_first" in result:
         lines.append(f"steps      {result['steps']:,}, {result['tokens']:,} tokens")
         lines.append(f"loss       {result['loss_first']:.4f} at first, {result['loss_last']:.4f} at last")
-    if result.get("heldout_before") is not None:
+    if result.get("heldout_after") is not None:
         lines.append(
             f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after"
         )
