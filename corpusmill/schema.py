@@ -26,7 +26,7 @@ def _required(name: str, kind: pa.DataType) -> pa.Field:
 RECORDS = pa.schema(
     [
         _required("offset", pa.int64()),  # byte offset of the record in its file (of its gzip member where compressed)
-        _required("record_type", pa.string()),  # response | revisit | resource | conversion
+        _required("record_type", pa.string()),  # response | revisit | resource | conversion | unknown (unreadable head)
         pa.field("url", pa.string()),
         pa.field("date", pa.string()),  # WARC-Date as written
         pa.field("status", pa.int32()),
@@ -52,7 +52,7 @@ DOCUMENTS = pa.schema(
         pa.field("charset_origin", pa.string()),
         _required("payload_bytes", pa.int64()),
         _required("payload_digest", DIGEST16),
-        _required("extractor", pa.string()),  # the mode that made the text: resiliparse | trafilatura | wet
+        _required("extractor", pa.string()),  # resiliparse | trafilatura | plain; text and wet need none
         _required("text", pa.large_string()),
     ]
 )
