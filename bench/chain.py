@@ -29,7 +29,7 @@ from corpusmill.models import model_path
 from corpusmill.store import Output, Store, open_store
 from tasks.chain import Built, build
 
-QUICK_RESPONSES, WARM_RESPONSES = 120, 16
+QUICK_RESPONSES, WARM_RESPONSES = 240, 16
 OURS, OURS_AUTO, PEER, EVEN = "ours, trafilatura", "ours, auto", "datatrove", "datatrove, even"
 
 
