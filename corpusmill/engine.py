@@ -56,7 +56,9 @@ class Engine:
         if kind is not None:
             for process in list((pool._processes or {}).values()):
                 process.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
+        # No cancel_futures: a thread in `map` would wait for ever for a future that is cancelled so. Those of a dead pool
+        # get its error.
+        pool.shutdown(wait=True)
 
     def map(self, fn: Callable[[T], R], items: Sequence[T], on_done: Callable[[R], None] | None = None) -> list[R]:
         """Results of `fn` over `items`, in their order.
@@ -77,7 +79,7 @@ class Engine:
                 break
             pool = self._live_pool()
             try:
-                futures: dict[Future[R], int] = {pool.submit(fn, items[i]): i for i in todo}
+                futures = self._submit(pool, fn, items, todo)
                 for future in as_completed(futures):
                     error = future.exception()
                     if isinstance(error, BrokenProcessPool):
@@ -115,14 +117,24 @@ class Engine:
 
     def _live_pool(self) -> ProcessPoolExecutor:
         with self._lock:
-            if self._closed:
-                raise Incomplete(
-                    "the work was ended", "its process pool is closed", "Finished units are stored: run it again."
-                )
+            self._refuse_if_closed()
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(self.workers, context, initializer=_start, initargs=(os.getpid(),))
             return self._pool
+
+    def _submit(
+        self, pool: ProcessPoolExecutor, fn: Callable[[T], R], items: Sequence[T], todo: Sequence[int]
+    ) -> dict[Future[R], int]:
+        with self._lock:
+            self._refuse_if_closed()  # a worker that is started now would not be killed
+            return {pool.submit(fn, items[i]): i for i in todo}
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise Incomplete(
+                "the work was ended", "its process pool is closed", "Finished units are stored: run it again."
+            )
 
     def _forget(self, pool: ProcessPoolExecutor) -> None:
         with self._lock:

@@ -90,7 +90,7 @@ def test_a_cancelled_flow_ends_the_units_of_its_batches_at_once(tmp_path: Path) 
         except BaseException as err:
             ended.append(err)
 
-    threads = [threading.Thread(target=batch) for _ in range(3)]
+    threads = [threading.Thread(target=batch) for _ in range(7)]
     engine = Engine(2, shared=True)
     for thread in threads:
         thread.start()
@@ -100,7 +100,7 @@ def test_a_cancelled_flow_ends_the_units_of_its_batches_at_once(tmp_path: Path) 
     engine.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     for thread in threads:
         thread.join(timeout=20)
-    assert [str(err).splitlines()[0] for err in ended] == ["the work was ended"] * 3
+    assert [str(err).splitlines()[0] for err in ended] == ["the work was ended"] * 7
     pids = [int(file.name) for file in tmp_path.iterdir()]
     assert not any(identify(pid) for pid in pids)
 
