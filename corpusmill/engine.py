@@ -56,8 +56,8 @@ class Engine:
         if kind is not None:
             for process in list((pool._processes or {}).values()):
                 process.kill()
-        # No cancel_futures: a thread in `map` would wait for ever for a future that is cancelled so. Those of a dead pool
-        # get its error.
+        # No cancel_futures: a thread in `map` would wait for ever for a future that is cancelled so. Those of a dead
+        # pool get its error.
         pool.shutdown(wait=True)
 
     def map(self, fn: Callable[[T], R], items: Sequence[T], on_done: Callable[[R], None] | None = None) -> list[R]:
