@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,26 @@ def test_a_listed_file_that_is_missing_ends_with_7_and_publishes_nothing(built, 
     again = answer(capsys, *demo(broken, "--store", str(store), "--workers", "2"))
     assert again["manifest"] == built["manifest"]
     assert again["units_reused"] > 0
+
+
+def test_a_full_disk_ends_with_7_and_the_rest_is_done_when_there_is_space(built, crawl, tmp_path, capsys):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a tmpfs needs root")
+    try:
+        command = demo(crawl, "--store", str(disk / "store"), "--workers", "1")
+        code = cli.run([*command, "--create-store"])
+        out, err = capsys.readouterr()
+        assert (code, out) == (7, "")
+        assert "No space left" in err
+        assert "Traceback" not in err
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        again = answer(capsys, *command)
+        assert again["manifest"] == built["manifest"]
+        assert answer(capsys, "verify", "demo", "--store", str(disk / "store"))["ok"]
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)  # memory-mapped tables are still open

@@ -217,6 +217,8 @@ def test_export_of_the_kept_never_overwrites(capsys, tiny, tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["documents.jsonl"]
     assert cli.run(["export", "tiny", "-o", str(tmp_path / "other"), "--format", "csv"]) == 2
     assert not (tmp_path / "other").exists()
+    assert cli.run(["export", "tiny", "-o", done["file"]]) == 5
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_document_that_no_shard_holds_ended_in_pack(capsys, tiny, tmp_path):
