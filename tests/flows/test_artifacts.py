@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from flows.artifacts import BAR, bar, card, fenced, funnel_rows, manifest_link, rejects_sample
+from flows.artifacts import (
+    BAR,
+    bar,
+    card,
+    fenced,
+    funnel_rows,
+    manifest_link,
+    rejects_sample,
+    training_card,
+    training_rows,
+)
 
 DIGEST = "ab" * 32
 MANIFEST: dict[str, Any] = {
@@ -85,3 +95,28 @@ def test_a_page_with_markup_and_addresses_stays_text() -> None:
 def test_the_manifest_is_linked_where_the_store_is() -> None:
     assert manifest_link("/data/store", "web", DIGEST) == f"file:///data/store/datasets/web/{DIGEST}.json"
     assert manifest_link("s3://bucket/store", "web", DIGEST) == f"s3://bucket/store/datasets/web/{DIGEST}.json"
+
+
+def test_a_training_run_shows_before_and_after_and_a_dash_where_there_is_no_figure() -> None:
+    run = {
+        "run_id": "ab" * 8,
+        "name": "web",
+        "manifest": DIGEST,
+        "outcome": "finished",
+        "checkpoint": "checkpoints/x/60",
+    }
+    figures = {
+        "loss_first": 8.25,
+        "loss_last": 6.5,
+        "heldout_before": 3.0,
+        "heldout_after": None,
+        "steps": 60,
+        "step": 60,
+    }
+    assert training_rows({**run, **figures}) == [
+        {"measure": "loss (nats a token)", "before": "8.2500", "after": "6.5000"},
+        {"measure": "held-out (bits a byte)", "before": "3.0000", "after": "–"},
+    ]
+    assert f"`web@{DIGEST}`" in training_card({**run, **figures})
+    elsewhere = {**run, "outcome": "running elsewhere", "checkpoint": None}
+    assert "running elsewhere" in training_card(elsewhere)
