@@ -53,10 +53,14 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     """Build and publish one dataset.
 
     Raises:
-        NotFound: the sources list no file.
+        NotFound: no such rules or model, or the sources list no file.
         Unavailable: a listed file, server, store or disk is away (all other units are finished first; nothing is
-        published). CheckFailed: a self-test or the funnel's identity fails; nothing is published.
+            published).
+        CheckFailed: a self-test or the funnel's identity fails; nothing is published.
     """
+    # What is missing is said before a page is read, not after all of them were.
+    filtering.rules_of(recipe.filter.rules)
+    judge.language_digest(recipe.language.model)
     tally = Count()
     units = acquire.plan(recipe)
     if not units:

@@ -177,6 +177,16 @@ def test_a_listed_file_that_is_missing_ends_with_7_and_publishes_nothing(built, 
     assert again["units_reused"] > 0
 
 
+@pytest.mark.parametrize("setting", ["filter.rules=nope", "language.model=nope", "source.crawl.root=nope"])
+def test_what_the_recipe_names_and_is_not_there_is_said_at_once(crawl, tmp_path, capsys, setting):
+    code = cli.run([*demo(crawl, "--store", str(tmp_path / "store"), "--create-store"), "--set", setting])
+    out, err = capsys.readouterr()
+    assert (code, out) == (3, "")
+    assert "nope" in err
+    assert "more of" not in err
+    assert open_store(tmp_path / "store").list("receipts/") == []
+
+
 def test_a_full_disk_ends_with_7_and_the_rest_is_done_when_there_is_space(built, crawl, tmp_path, capsys):
     disk = tmp_path / "disk"
     disk.mkdir()
