@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from rich.console import Console
 
 from corpusmill.errors import CheckFailed, Unavailable
 from flows import supervisor
 from flows.defaults import workers
 from flows.platform import progress, sample_crawl
+from flows.server import last_line
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -60,6 +62,9 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
         sample_crawl(home)
     try:
         digest, run_id, tags = _runs(platform, store_uri, home, console)
+    except httpx.TransportError as err:
+        log = platform.home / "logs/server.log"
+        raise Unavailable("the Prefect server has gone away", f"{err}; {last_line(log)}", f"Its log: {log}") from err
     except BaseException:
         console.print(f"logs: {platform.home / 'logs'}")
         raise

@@ -128,7 +128,7 @@ def start_server(address: Address, home: Path) -> subprocess.Popen[bytes]:
 def spawn(module: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
     """Start `python -m …` in the repository, detached from this terminal."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as out:
+    with log.open("ab") as out:
         return subprocess.Popen(
             [sys.executable, "-m", *module],
             env=dict(env),
