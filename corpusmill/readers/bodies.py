@@ -166,9 +166,9 @@ def _unzstd(payload: bytes, limit: int) -> tuple[bytes, bool]:
     ) as stream:
         try:
             data = stream.read(limit)
+            whole = zstandard.frame_content_size(payload)
         except zstandard.ZstdError as err:
             raise _Broken from err
-    whole = zstandard.frame_content_size(payload)
     return data, whole < 0 or len(data) >= min(whole, limit)
 
 

@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-HEAD_END = re.compile(rb"\r?\n\r?\n")
+HEAD_END = re.compile(rb"\n\r{0,2}\n")  # some writers end lines with two carriage returns; fields are stripped of them
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
 
+MAX_HEAD = 256 * 1024  # bytes of an HTTP head that are looked at; browsers refuse less
 MULTI = "\n"  # joins the values of a repeated header; cannot occur in one
 
 
@@ -67,7 +68,7 @@ def split_http(block: bytes) -> tuple[HttpHead, bytes]:
         return HttpHead(), block
     end = HEAD_END.search(block)
     head, body = (block[: end.start()], block[end.end() :]) if end else (block, b"")
-    return HttpHead(int(status[1]), parse_fields(head)), body
+    return HttpHead(int(status[1]), parse_fields(head[:MAX_HEAD])), body
 
 
 def media_type(value: str | None) -> str | None:

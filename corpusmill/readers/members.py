@@ -1,21 +1,29 @@
-"""The container of an archive, one unit at a time: gzip members, or the plain rest of a file.
+"""The container of an archive, one unit at a time: gzip members, zstd or LZ4 frames, or the plain rest of a file.
 
 Bytes are decompressed on demand, so that a bomb costs what is asked for. A unit that cannot be read to its end keeps
-what came before the damage, and the next one is found by its magic bytes: a candidate counts only if WARC text comes
+what came before the damage, and the next one is found by its magic bytes: a candidate counts only if a record comes
 out of it.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import re
-import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from corpusmill.readers.dialects import DIALECTS, WARC, Dialect
+from corpusmill.readers.files import File
+from corpusmill.readers.frames import (
+    LZ4_MAGIC,
+    ZSTD_MAGIC,
+    dictionary_of,
+    frame_end,
+    is_frame,
+    pieces,
+    skippable_end,
+)
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
 FIRST_READ = 16 * 1024  # a Common Crawl member has 5-30 KB; more is read only when needed
@@ -23,94 +31,57 @@ NEXT_READ = 256 * 1024
 MAX_PIECE = 1024 * 1024  # decompressed bytes handed out at a time
 SCAN = 1024 * 1024
 PADDING = b"\r\n\t \x00"
+BOM = b"\xef\xbb\xbf"
+MAX_RATIO = 500  # of a unit passed over by decompressing it, once it has given
+MAX_PASSED_OVER = 256 * 2**20
+MAX_REWINDS = 16  # of one unit; each may cost reading all of it again
 
-RECORD_START = re.compile(rb"WARC/\d\.\d{1,3}\r?\n")
-_GZIP_UNIT = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
-_ANY_UNIT = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]|WARC/\d\.\d{1,3}\r?\n")
+_UNITS = {
+    GZIP_MAGIC: re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
+    ZSTD_MAGIC: re.compile(re.escape(ZSTD_MAGIC)),
+    LZ4_MAGIC: re.compile(re.escape(LZ4_MAGIC)),
+}
+_ANY_UNIT = re.compile(b"|".join(unit.pattern for unit in _UNITS.values()))
 _PADDING = re.compile(rb"[\r\n\t \x00]*")
 
 Fault = Literal["truncated", "damaged"]
 
 
-class File:
-    """Random reads from a file or a seekable stream, without moving a shared position."""
+@dataclass(frozen=True)
+class Archive:
+    """A file, which records to look for in it, and the dictionary it is compressed with."""
 
-    def __init__(self, stream: BinaryIO, path: str | None = None) -> None:
-        self._stream, self.path = stream, path
-        self.size = stream.seek(0, io.SEEK_END)
-        try:
-            self._fd: int | None = stream.fileno()
-        except (OSError, AttributeError):
-            self._fd = None
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes at `offset`; empty at the end."""
-        if self._fd is not None:
-            return os.pread(self._fd, size, offset)
-        self._stream.seek(offset)
-        return self._stream.read(size)
-
-
-class Sequential:
-    """A File as a stream read from its beginning, for readers that want one."""
-
-    def __init__(self, file: File) -> None:
-        self._file, self._position = file, 0
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        data = self._file.read_at(self._position, self._file.size - self._position if size < 0 else size)
-        self._position += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move; returns the position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._file.size}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def tell(self) -> int:
-        """The position."""
-        return self._position
-
-    def close(self) -> None:
-        """Nothing to close: the file belongs to its opener."""
-
-
-@contextmanager
-def open_file(source: str | Path | BinaryIO) -> Iterator[File]:
-    """A path, or a binary stream (one that cannot seek is copied to a temporary file first)."""
-    if isinstance(source, (str, Path)):
-        with Path(source).open("rb") as stream:
-            yield File(stream, str(source))
-    elif source.seekable():
-        yield File(source)
-    else:
-        with tempfile.TemporaryFile() as copy:
-            while data := source.read(SCAN):
-                copy.write(data)
-            copy.flush()
-            yield File(copy)
+    file: File
+    dialect: Dialect = WARC
+    dictionary: bytes | None = None
 
 
 class Member:
-    """Decompressed bytes of one unit, read forward through a small buffer.
+    """Decompressed bytes of one unit, read forward through a small buffer; this one of a gzip member.
 
     Attributes:
         offset: where the unit begins in the file.
         compressed: False for plain bytes, whose records have offsets of their own.
         fault: set once the end is reached and it is not a sound one.
         end: position in the file behind the unit, known once the end is reached without fault.
+        given_up: a bomb: what is left of it is not worth decompressing.
     """
 
     compressed = True
 
-    def __init__(self, file: File, offset: int) -> None:
-        self.file, self.offset, self.end = file, offset, offset
+    def __init__(self, archive: Archive, offset: int) -> None:
+        self.archive, self.file, self.offset = archive, archive.file, offset
+        self._start, self._lookahead = archive.dialect.start, archive.dialect.lookahead
+        self.rewinds = 0
+        self._open()
+
+    def _open(self) -> None:
+        self.end = self.offset
         self.fault: Fault | None = None
+        self.given_up = False
         self.buffer, self.position = b"", 0
         self.consumed = 0  # bytes handed out before the buffer's first
-        self._begin = offset  # of the gzip member being read, where several were joined
+        self._begin = self.offset  # of the gzip member being read, where several were joined
         self._pieces = self._produce()
         self._ended = False
 
@@ -161,8 +132,11 @@ class Member:
                 return
 
     def _join(self) -> bool:
-        """Go on in the next gzip member, if it does not begin a record: then it belongs to the one at hand."""
-        if self.fault or self.file.read_at(self.end, 3) != GZIP_MAGIC or holds_record(self.file, self.end):
+        """Go on in the next unit of the kind, if it does not begin a record: then it belongs to the one at hand."""
+        head = self.file.read_at(self.end, 4)
+        if self.fault or self.given_up or head[:3] != self.file.read_at(self.offset, 3) or not head:
+            return False
+        if holds_record(self.archive, self.end):
             return False
         self._pieces, self._ended = self._produce(), False
         return True
@@ -203,12 +177,33 @@ class Member:
             step = min(left, len(self.buffer) - self.position)
             self.position += step
             left -= step
-        return size - left
+            if left and self._is_bomb(size - left):
+                self.give_up()
+                return size
+        return max(0, size) - max(0, left)
+
+    def _is_bomb(self, passed: int) -> bool:
+        return passed > MAX_PASSED_OVER and self.consumed > MAX_RATIO * (self.end - self.offset)
+
+    def give_up(self) -> None:
+        """End here; the next unit is looked for by its magic bytes."""
+        self._pieces, self._ended, self.given_up = iter(()), True, True
+        self.position = len(self.buffer)
 
     def back(self, data: bytes) -> None:
         """Put back bytes that were just taken."""
         self.consumed += self.position - len(data)
         self.buffer, self.position = data + self.buffer[self.position :], 0
+
+    def rewind(self, begin: int) -> bool:
+        """Go back to a place as `tell` told it; False where that has been asked for too often."""
+        self.rewinds += 1
+        if self.rewinds > MAX_REWINDS:
+            return False
+        base = 0 if self.compressed else self.offset
+        self._open()
+        self.skip(begin - base)
+        return True
 
     def skip_padding(self) -> bool:
         """Pass over blanks and zero bytes; False where the unit ends there."""
@@ -228,15 +223,20 @@ class Member:
 
     def at_record(self) -> bool:
         """Whether a record starts at hand."""
-        if len(self.buffer) - self.position < 16:
-            self.fill(16, join=True)
-        return RECORD_START.match(self.buffer, self.position) is not None
+        if len(self.buffer) - self.position < self._lookahead:
+            self.fill(self._lookahead, join=True)
+        return self._start.match(self.buffer, self.position) is not None
+
+    def peek(self) -> bytes:
+        """As many of the next bytes as the beginning of a record may need."""
+        self.fill(self._lookahead)
+        return self.buffer[self.position : self.position + self._lookahead]
 
     def ends_badly(self) -> bool:
-        """Whether nothing but garbage is left of a gzip member that is broken; the garbage is passed over then."""
+        """Whether nothing but garbage is left of a unit that is broken; the garbage is passed over then."""
         if not self.compressed or self.fill(SCAN):
             return False
-        if self.fault is None or RECORD_START.search(self.buffer, self.position):
+        if self.fault is None or self._start.search(self.buffer, self.position):
             return False
         self.position = len(self.buffer)
         return True
@@ -249,14 +249,23 @@ class Member:
         """Pass over what is no record, up to the next line that starts one or to the end; returns how many bytes."""
         start = self.tell()
         while True:
-            match = RECORD_START.search(self.buffer, self.position)
+            match = self._start.search(self.buffer, self.position)
             if match:
                 self.position = match.start()
                 return self.tell() - start
-            self.position = max(self.position, len(self.buffer) - 16)  # a start may straddle the edge
+            # a start may straddle the edge
+            self.position = max(self.position, len(self.buffer) - self._lookahead)
             if not self.fill(len(self.buffer) - self.position + 1):
                 self.position = len(self.buffer)
                 return self.tell() - start
+
+    def take_to_record(self, limit: int) -> bytes | None:
+        """All up to the next record or the unit's end, if it is not more than `limit`; else None, and nothing taken."""
+        self.fill(limit)
+        match = self._start.search(self.buffer, self.position, self.position + limit)
+        if match is None and len(self.buffer) - self.position >= limit:
+            return None
+        return self.take((match.start() if match else len(self.buffer)) - self.position)
 
 
 class PlainMember(Member):
@@ -272,9 +281,24 @@ class PlainMember(Member):
             self.end += len(piece)
             yield piece
 
+    def _is_bomb(self, passed: int) -> bool:
+        return False
+
     def tell(self) -> int:
         """Position in the file."""
         return self.offset + self.consumed + self.position
+
+
+class FrameMember(Member):
+    """A zstd or LZ4 frame."""
+
+    def _produce(self) -> Iterator[bytes]:
+        self._begin = self.end
+        self.end, self.fault = frame_end(self.file, self._begin)
+        try:
+            yield from pieces(self.file, self._begin, self.end, self.archive.dictionary)
+        except OSError:
+            self.fault = self.fault or "damaged"
 
 
 class Junk:
@@ -284,52 +308,95 @@ class Junk:
         self.offset, self.size = offset, size
 
 
-def members(file: File, start: int = 0) -> Iterator[Member | Junk]:
+def archive_of(file: File) -> Archive:
+    """What kind of archive a file is: by its first unit, or the first that holds a record of any kind."""
+    dictionary = dictionary_of(file)
+    start = 0 if dictionary is None else skippable_end(file, 0) or 0
+    places = [start]
+    if not _dialect_at(file, start, dictionary):
+        places += [match.start() for match in _ANY_UNIT.finditer(file.read_at(0, SCAN))][:MAX_REWINDS]
+    found = (_dialect_at(file, place, dictionary) for place in places)
+    return Archive(file, next(filter(None, found), WARC), dictionary)
+
+
+def _dialect_at(file: File, offset: int, dictionary: bytes | None) -> Dialect | None:
+    return next((d for d in DIALECTS if holds_record(Archive(file, d, dictionary), offset)), None)
+
+
+def members(archive: Archive, start: int = 0) -> Iterator[Member | Junk]:
     """Units of a file in order; what is left of one is skipped when the next is asked for."""
-    position, unit = start, _ANY_UNIT
+    file, position, magic = archive.file, start, b""
     while position < file.size:
-        head = file.read_at(position, 64)
-        if head.startswith(GZIP_MAGIC):
-            unit = _GZIP_UNIT  # text that looks like a plain record is now part of a stored block
-            member = Member(file, position)
+        head = file.read_at(position, archive.dialect.lookahead + len(BOM))
+        if head.startswith(GZIP_MAGIC) or is_frame(head):
+            magic = GZIP_MAGIC if head.startswith(GZIP_MAGIC) else head[:4]
+            member = (Member if magic == GZIP_MAGIC else FrameMember)(archive, position)
             yield member
             while member.fill(1):
                 member.position = len(member.buffer)
-            if member.fault is None:
+                if member._is_bomb(member.consumed):
+                    member.give_up()
+            if member.fault is None and not member.given_up:
                 position = member.end
                 continue
-            found = _next_unit(file, position + 1, unit)
-        elif RECORD_START.match(head):
-            yield PlainMember(file, position)
+            found = _next_unit(archive, position + 1, magic)
+        elif archive.dialect.start.match(head):
+            yield PlainMember(archive, position)
             return
         elif blank := len(head) - len(head.lstrip(PADDING)):
             position += blank
             continue
-        elif head.startswith(b"\xef\xbb\xbf"):
-            position += 3
+        elif head.startswith(BOM):
+            position += len(BOM)
+            continue
+        elif (end := skippable_end(file, position)) is not None:
+            position = end
             continue
         else:
-            found = _next_unit(file, position + 1, unit)
+            found = _next_unit(archive, position + 1, magic)
             yield Junk(position, found - position)
         position = found
 
 
-def _next_unit(file: File, position: int, unit: re.Pattern[bytes]) -> int:
-    """Where the next gzip member with a record in it, or the next plain record, begins; the file's size if nowhere."""
+def _next_unit(archive: Archive, position: int, magic: bytes) -> int:
+    """Where the next unit with a record in it begins; the file's size if nowhere.
+
+    Once a compressed unit was met, only such are looked for: text that looks like a plain record is then part of a
+    stored block.
+    """
+    file, plain = archive.file, archive.dialect.start
+    unit = _UNITS[magic] if magic else re.compile(_ANY_UNIT.pattern + b"|" + plain.pattern, plain.flags & re.MULTILINE)
+    overlap = archive.dialect.lookahead
     while position < file.size:
         data = file.read_at(position, SCAN)
         for match in unit.finditer(data):
             at = position + match.start()
-            if match[0].startswith(b"WARC") or holds_record(file, at):
+            if not is_compressed(match[0]) or holds_record(archive, at):
                 return at
-        position += max(1, len(data) - 16) if len(data) == SCAN else len(data)
+        position += max(1, len(data) - overlap) if len(data) == SCAN else len(data)
     return file.size
 
 
-def holds_record(file: File, offset: int) -> bool:
-    """Whether the gzip member at `offset` begins with a record."""
-    try:
-        text = zlib.decompressobj(31).decompress(file.read_at(offset, FIRST_READ), 64)
-    except zlib.error:
-        return False
-    return RECORD_START.match(text.lstrip(PADDING)) is not None
+def is_compressed(head: bytes) -> bool:
+    """Whether a compressed unit begins here."""
+    return head.startswith(GZIP_MAGIC) or is_frame(head)
+
+
+def holds_record(archive: Archive, offset: int) -> bool:
+    """Whether the unit at `offset` begins with a record."""
+    file, lookahead = archive.file, archive.dialect.lookahead
+    head = file.read_at(offset, max(64, lookahead))
+    if head.startswith(GZIP_MAGIC):
+        try:
+            text = zlib.decompressobj(31).decompress(file.read_at(offset, FIRST_READ), 48 + lookahead)
+        except zlib.error:
+            return False
+    elif is_frame(head):
+        end, _ = frame_end(file, offset)
+        try:
+            text = next(pieces(file, offset, end, archive.dictionary), b"")[: 48 + lookahead]
+        except OSError:
+            return False
+    else:
+        text = head.removeprefix(BOM)
+    return archive.dialect.start.match(text.lstrip(PADDING)) is not None
