@@ -1,9 +1,9 @@
 """One Prefect task run per batch of units: the one place where task runs are made.
 
 A task run costs the server 24 to 36 ms and 20 KB, and bursts of thousands lose records; a unit costs our own engine a
-few milliseconds. So a stage's units are cut into few batches, each batch is one task run, and all batches of a flow run
-share one process pool. Nothing is cached by Prefect and nothing is stored by it: a batch that is run again finds its
-receipts.
+few milliseconds. So a stage's units are cut into few batches (tasks/batches.py), each batch is one task run, and all
+batches of a flow run share one process pool. Nothing is cached by Prefect and nothing is stored by it: a batch that is
+run again finds its receipts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from prefect import get_run_logger, task
@@ -22,37 +21,10 @@ from prefect.tasks import exponential_backoff
 
 from corpusmill.engine import Engine
 from corpusmill.errors import Unavailable
+from tasks.batches import Batches
 
 if TYPE_CHECKING:
     from tasks.chain import Runner
-
-TASK_RUNS = 300
-"""Most task runs of one flow run, whatever the number of units."""
-WIDEST = 128
-"""Most batches of one stage."""
-RESERVE = 40
-"""Task runs kept for late stages of one unit."""
-
-
-class Batches:
-    """How many batches each stage gets, so that a flow run stays under `TASK_RUNS`.
-
-    A stage takes at most `WIDEST` and at most half of what is left above the reserve, then one. With nothing left it
-    runs inside the flow itself.
-    """
-
-    def __init__(self) -> None:
-        self.left = TASK_RUNS
-
-    def cut(self, units: Sequence[Any]) -> list[Sequence[Any]]:
-        """Consecutive runs of units, as even as can be; an empty list: run them in the flow, no task run is left."""
-        if not units or not self.left:
-            return []
-        allowed = max(1, min(WIDEST, (self.left - RESERVE) // 2))
-        count = min(allowed, len(units))
-        self.left -= count
-        bounds = [len(units) * i // count for i in range(count + 1)]
-        return [units[a:b] for a, b in pairwise(bounds)]
 
 
 def is_transient(task: object, run: TaskRun, state: State[Any]) -> bool:

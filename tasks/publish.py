@@ -11,16 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusmill import funnel, schema
+from corpusmill import schema
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.card import card
 from corpusmill.config import Recipe
-from corpusmill.errors import CheckFailed
 from corpusmill.store import Output, Receipt, Store, Unit
 from tasks import decontaminate, dedup, extract, judge, pack
 from tasks import filter as filtering
 from tasks.shards import Shard
-from tasks.units import Done, merged, once
+from tasks.units import Done, check_funnel, funnel_row, once
 
 VERSION = 1
 REJECTS_PER_REASON = 20
@@ -48,7 +47,7 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, 
         CheckFailed: documents in are not documents out plus reasons at some stage.
     """
     manifest = assemble(recipe, parts, store)
-    _check_funnel(manifest["funnel"])  # type: ignore[arg-type]
+    check_funnel(manifest["funnel"])  # type: ignore[arg-type]
     digest = store.publish(recipe.name, manifest, why="build")
     store.create(f"datasets/{recipe.name}/{digest}.md", card(manifest, digest).encode())
     return digest, manifest
@@ -136,32 +135,11 @@ def _funnel(parts: Parts) -> list[dict[str, object]]:
     words = sum(shard.groups["measures"].counters["words"] for shard in parts.shards)
     rows: list[dict[str, object]] = []
     for stage in schema.FUNNEL_STAGES:
-        counts: dict[str, object] = dict(merged(sources[stage], stage))
-        if stage in ("acquire", "extract"):  # words are first counted by the judge, on what extract wrote
-            counts |= {"words_in": None, "words_out": words if stage == "extract" else None}
-        reasons: dict[str, dict[str, int]] = {}
-        for receipt in sources[stage]:
-            for reason, numbers in receipt.reasons.items():
-                if stage_of(reason) == stage:
-                    total = reasons.setdefault(reason, {})
-                    for unit, number in numbers.items():
-                        total[unit] = total.get(unit, 0) + number
-        rows.append({"stage": stage, **counts, "reasons": dict(sorted(reasons.items()))})
+        row = funnel_row(stage, sources[stage])
+        if stage == "extract":  # words are first counted by the judge, on what extract wrote
+            row["words_out"] = words
+        rows.append(row)
     return rows
-
-
-def stage_of(reason: str) -> str:
-    """The funnel row a reason belongs to; reasons of rule files belong to `filter`."""
-    return schema.REASONS[reason].stage if reason in schema.REASONS else "filter"
-
-
-def _check_funnel(rows: Sequence[dict]) -> None:
-    if faults := funnel.faults(rows):
-        raise CheckFailed(
-            faults[0],
-            "what enters a stage must leave it or have a reason; nothing was published",
-            "This is our fault: please report it with the recipe.",
-        )
 
 
 def _lineage(parts: Parts) -> pa.Table:

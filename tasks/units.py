@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version as installed_version
+from typing import Any
 
+from corpusmill import funnel, schema
+from corpusmill.errors import CheckFailed
 from corpusmill.store import Receipt, Store, Unit, open_store
 
 
@@ -72,6 +75,36 @@ COUNTS = ("docs_in", "docs_out", "bytes_in", "bytes_out", "words_in", "words_out
 def merged(receipts: Sequence[Receipt], row: str) -> dict[str, int]:
     """Counters of one funnel row, summed over receipts."""
     return {name: sum(r.counters.get(f"{row}.{name}", 0) for r in receipts) for name in COUNTS}
+
+
+def funnel_row(stage: str, receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """One row of a funnel, summed over receipts. Words are not known before the judge has counted them."""
+    counts: dict[str, Any] = dict(merged(receipts, stage))
+    if stage in ("acquire", "extract"):
+        counts |= {"words_in": None, "words_out": None}
+    reasons: dict[str, dict[str, int]] = {}
+    for receipt in receipts:
+        for reason, numbers in receipt.reasons.items():
+            if stage_of(reason) == stage:
+                total = reasons.setdefault(reason, {})
+                for unit, number in numbers.items():
+                    total[unit] = total.get(unit, 0) + number
+    return {"stage": stage, **counts, "reasons": dict(sorted(reasons.items()))}
+
+
+def stage_of(reason: str) -> str:
+    """The funnel row a reason belongs to; reasons of rule files belong to `filter`."""
+    return schema.REASONS[reason].stage if reason in schema.REASONS else "filter"
+
+
+def check_funnel(rows: Sequence[dict]) -> None:
+    """Raises CheckFailed where a funnel does not add up."""
+    if faults := funnel.faults(rows):
+        raise CheckFailed(
+            faults[0],
+            "what enters a stage must leave it or have a reason; nothing was published",
+            "This is our fault: please report it with the recipe.",
+        )
 
 
 def content_of(receipt: Receipt, kind: str) -> str:

@@ -16,7 +16,8 @@ from prefect.states import Failed
 from corpusmill.engine import Engine
 from corpusmill.errors import CheckFailed, MillError, Unavailable
 from corpusmill.processes import identify
-from flows.batches import TASK_RUNS, WIDEST, Batches, is_transient
+from flows.batches import is_transient
+from tasks.batches import TASK_RUNS, WIDEST, Batches
 
 CHAIN_AT_90_000_FILES = [
     ("documents", 90_000),
