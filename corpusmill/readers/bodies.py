@@ -15,15 +15,19 @@ from typing import Literal
 import brotli
 import zstandard
 
-from corpusmill.readers.headers import HttpHead
+from corpusmill.readers.headers import HttpHead, media_type
 
 Reason = Literal["unsupported_encoding", "bad_encoding", "too_large"]
 
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,4096})?\r?\n")
 _MARKUP = re.compile(rb"[\s\x00\xef\xbb\xbf]*<")
-_PLAIN = ("", "identity", "none", "utf-8", "binary", "7bit", "8bit")
+_PLAIN = ("", "chunked", "identity", "none", "utf-8", "binary", "7bit", "8bit")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+MAX_LAYERS = 5
+MAX_RATIO = 1000  # of decoded to encoded bytes; pages reach 100, deflate can reach 1,032, brotli any
+RATIO_FREE = 2**20  # decoded bytes that are never too many
+_TEXTS = ("text/html", "text/plain", "application/xhtml+xml")
 _ZSTD_WINDOW = 8 * 2**20  # RFC 9659: what a browser must accept; more is refused by browsers too
 
 
@@ -42,38 +46,71 @@ class _Broken(Exception):
 
 
 def decode_body(payload: bytes, http: HttpHead, max_bytes: int) -> Body:
-    """Undo transfer and content encodings.
+    """Undo transfer and content encodings, and those that no header admits to.
 
     Args:
         payload: what follows the HTTP head in the record.
         http: the head, whose Transfer-Encoding and Content-Encoding are undone.
-        max_bytes: no more than this is ever held; longer bodies end as `too_large`.
+        max_bytes: no more than this is ever held; longer bodies end as `too_large`, and so do those that grow more
+            than a thousand times.
     """
     cut = False
     if "chunked" in (http.get("transfer-encoding") or "").lower():
         payload, cut = join_chunks(payload)
-    for name in reversed(_encodings(http)) if payload else ():
-        decoder = _DECODERS.get(name)
-        if decoder is None:
-            if _MARKUP.match(payload):
-                continue
-            return Body(b"", "unsupported_encoding")
+    max_bytes = min(max_bytes, max(len(payload) * MAX_RATIO, RATIO_FREE))
+    names = _encodings(http) if payload else []
+    if len(names) > MAX_LAYERS:
+        return Body(b"", "unsupported_encoding")
+    for name in reversed(names):
+        body = _decode_once(payload, name, max_bytes)
+        if body.reason:
+            return body
+        payload, cut = body.data, cut or body.cut
+    for _ in range(MAX_LAYERS):
+        decoder = _sniffed(payload)
+        if decoder is None or media_type(http.get("content-type")) not in _TEXTS:
+            break
         try:
             decoded, ended = decoder(payload, max_bytes + 1)
         except _Broken:
-            if _MARKUP.match(payload):  # the crawler decoded it and left the header
-                continue
-            return Body(b"", "bad_encoding")
+            break
         payload, cut = decoded, cut or not ended
-        if len(payload) > max_bytes:
-            return Body(b"", "too_large")
     if len(payload) > max_bytes:
         return Body(b"", "too_large")
     return Body(payload, cut=cut)
 
 
+def _decode_once(payload: bytes, name: str, max_bytes: int) -> Body:
+    """One encoding undone; a body that plainly is not in it comes back as it is, or by the encoding it shows."""
+    decoder = _DECODERS.get(name)
+    if decoder is None:
+        return Body(payload) if _MARKUP.match(payload) else Body(b"", "unsupported_encoding")
+    try:
+        decoded, ended = decoder(payload, max_bytes + 1)
+    except _Broken:
+        if _MARKUP.match(payload):  # the crawler decoded it and left the header
+            return Body(payload)
+        instead = _sniffed(payload)
+        if instead is None or instead is decoder:
+            return Body(b"", "bad_encoding")
+        try:
+            decoded, ended = instead(payload, max_bytes + 1)
+        except _Broken:
+            return Body(b"", "bad_encoding")
+    return Body(b"", "too_large") if len(decoded) > max_bytes else Body(decoded, cut=not ended)
+
+
+def _sniffed(payload: bytes) -> Callable[[bytes, int], tuple[bytes, bool]] | None:
+    """The decoder of a body that begins as a gzip or zstd stream does."""
+    if payload.startswith(_GZIP_MAGIC + b"\x08"):
+        return _gunzip
+    return _unzstd if payload.startswith(_ZSTD_MAGIC) else None
+
+
 def _encodings(http: HttpHead) -> list[str]:
-    names = [name.strip().lower() for value in http.all("content-encoding") for name in value.split(",")]
+    """Encodings in the order they were applied: of the content, then of the transfer (but chunks)."""
+    values = [*http.all("content-encoding"), *http.all("transfer-encoding")]
+    names = [name.strip().lower() for value in values for name in value.split(",")]
     return [name for name in names if name not in _PLAIN]
 
 

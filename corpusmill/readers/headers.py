@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 HEAD_END = re.compile(rb"\n\r{0,2}\n")  # some writers end lines with two carriage returns; fields are stripped of them
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
@@ -71,6 +72,7 @@ def split_http(block: bytes) -> tuple[HttpHead, bytes]:
     return HttpHead(int(status[1]), parse_fields(head[:MAX_HEAD])), body
 
 
+@lru_cache(maxsize=1024)
 def media_type(value: str | None) -> str | None:
     """`type/subtype` of a Content-Type, lower case, without parameters; None where it is not one."""
     if not value:

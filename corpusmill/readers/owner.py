@@ -19,6 +19,7 @@ _OBJECTIONS = frozenset(("noindex", "none", "noai"))
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 _META = re.compile(r"<meta\s([^>]{1,2000})>")
+_HEAD_ENDS = re.compile(rb"</head", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"([a-z:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|noscript)\b.*?(?:</\1|\Z)", re.DOTALL)
 _REFRESH = re.compile(r"\s*(\d+)(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?\S")
@@ -26,8 +27,12 @@ _REFRESH = re.compile(r"\s*(\d+)(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?\S")
 
 def may_say_so(payload: bytes) -> bool:
     """Whether the beginning of a page holds a word that matters here: else its elements need not be read."""
-    head = payload[:HEAD_SEARCHED].lower()
-    return any(word in head for word in (b"robots", b"tdm-reservation", b"refresh")) or b"\x00" in head
+    head = payload[:HEAD_SEARCHED]
+    if b"\x00" in head:
+        return True
+    end = _HEAD_ENDS.search(head)
+    head = (head[: end.start()] if end else head).lower()
+    return any(word in head for word in (b"robots", b"tdm-reservation", b"refresh"))
 
 
 def objects_by_header(http: HttpHead) -> bool:

@@ -44,6 +44,40 @@ def test_deflate_without_its_head_and_encodings_in_a_row() -> None:
     assert decode_body(twice, head(content_encoding="gzip, br"), 10**6).data == PAGE
 
 
+@pytest.mark.parametrize("outer", ["gzip", "zstd"])
+@pytest.mark.parametrize("admitted", [0, 1, 2])
+def test_bodies_that_are_packed_more_often_than_their_header_admits(outer: str, admitted: int) -> None:
+    pack = {"gzip": gzip.compress, "zstd": zstandard.ZstdCompressor().compress}[outer]
+    fields = {"content_type": "text/html; charset=utf-8"}
+    if admitted:
+        fields["content_encoding"] = ", ".join([outer] * admitted)
+    assert decode_body(pack(pack(PAGE)), head(**fields), 10**6).data == PAGE
+
+
+def test_an_archive_to_download_stays_packed() -> None:
+    data = gzip.compress(PAGE)
+    assert decode_body(data, head(content_type="application/gzip"), 10**6).data == data
+    assert decode_body(data, head(), 10**6).data == data
+
+
+def test_another_encoding_than_the_one_promised() -> None:
+    assert decode_body(PACKED["zstd"], head(content_encoding="gzip"), 10**6).data == PAGE
+    assert decode_body(PACKED["gzip"], head(content_encoding="br"), 10**6).data == PAGE
+
+
+def test_an_encoding_of_the_transfer() -> None:
+    data = PACKED["gzip"]
+    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data)
+    assert decode_body(chunked, head(transfer_encoding="gzip, chunked"), 10**6).data == PAGE
+
+
+def test_growth_is_bounded() -> None:
+    bomb = brotli.compress(bytes(12 * 2**20))
+    assert len(bomb) < 1000
+    assert decode_body(bomb, head(content_encoding="br"), 16 * 2**20).reason == "too_large"
+    assert decode_body(PACKED["gzip"], head(content_encoding=", ".join(["gzip"] * 99)), 10**6).reason
+
+
 @pytest.mark.parametrize("name", [*PACKED, "x-made-up", "utf-8", "none"])
 def test_a_page_that_is_not_packed_as_promised_is_taken_as_it_is(name: str) -> None:
     assert decode_body(PAGE, head(content_encoding=name), 10**6).data == PAGE

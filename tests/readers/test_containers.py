@@ -72,7 +72,7 @@ def test_damage_costs_the_record_that_it_hits(name: str, where: float) -> None:
 @pytest.mark.parametrize("name", SEPARATE)
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_a_cut_costs_the_last_record_in_every_container(name: str, cut: int) -> None:
-    records, facts = read(ARCHIVES[name](pages(5))[:-cut])
+    records, _ = read(ARCHIVES[name](pages(5))[:-cut])
     assert sound(records) == urls(0, 1, 2, 3)
     assert [one.fault for one in records[4:]] == ["truncated"]
 
