@@ -24,7 +24,7 @@ from corpusmill.errors import Unavailable
 from tasks.batches import Batches
 
 if TYPE_CHECKING:
-    from tasks.chain import Runner
+    from tasks.units import Runner
 
 
 def is_transient(task: object, run: TaskRun, state: State[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import secrets
@@ -11,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,16 +38,20 @@ class Address:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/api"
 
 
-def choose_address(host: str, port: int | None) -> Address:
-    """A given port must be free; otherwise 4200 if it is, else any."""
-    if port is not None and not _is_free(host, port):
-        raise Refused(
-            f"port {port} is taken",
-            "Something else listens there.",
-            "Give another --port, or none to let one be chosen.",
-        )
-    chosen = port or (DEFAULT_PORT if _is_free(host, DEFAULT_PORT) else _any_port(host))
-    return Address(host, chosen, None if is_loopback(host) else secrets.token_urlsafe(18))
+def take_address(host: str, port: int | None) -> tuple[Address, socket.socket]:
+    """Where the server will listen, and the socket that listens there already.
+
+    Args:
+        port: must be free; None: 4200 if it is, else any.
+
+    Raises:
+        Refused: the port is taken.
+    """
+    listener = _listen(host, port or DEFAULT_PORT) or (None if port else _listen(host, 0))
+    if listener is None:
+        raise Refused(f"port {port} is taken", "Something else listens there.", "Give another --port, or none.")
+    password = None if is_loopback(host) else secrets.token_urlsafe(18)
+    return Address(host, int(listener.getsockname()[1]), password), listener
 
 
 def is_loopback(host: str) -> bool:
@@ -57,28 +62,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_free(host: str, port: int) -> bool:
-    try:
-        with _bound(host, port):
-            return True
-    except OSError:
-        return False
-
-
-def _any_port(host: str) -> int:
-    with _bound(host, 0) as listener:
-        return int(listener.getsockname()[1])
-
-
-def _bound(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket | None:
+    """A socket that listens, so that nobody else can; None: somebody does."""
     family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(where)
-    except OSError:
+        listener.listen(128)
+    except OSError as err:
         listener.close()
-        raise
+        if err.errno == errno.EADDRINUSE:
+            return None
+        raise Unavailable(f"cannot listen on {host}:{port}", str(err), "Give another --host.") from err
     return listener
 
 
@@ -108,9 +104,9 @@ def child_env(extra: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def start_server(address: Address, home: Path) -> subprocess.Popen[bytes]:
-    """Start it as uvicorn, which is what Prefect's command line ends up doing."""
-    env = child_env({**client_env(address, home), "PREFECT__SERVER_FINAL": "1"})
+def start_server(address: Address, listener: socket.socket, home: Path) -> subprocess.Popen[bytes]:
+    """Start the server on a listening socket, which it takes over."""
+    env = child_env(client_env(address, home))
     env["PREFECT_SERVER_API_HOST"], env["PREFECT_SERVER_API_PORT"] = address.host, str(address.port)
     # The address as the browser sees it. Listening on every interface, only the browser knows: relative to the page.
     env["PREFECT_SERVER_UI_API_URL"] = "/api" if address.host in ("0.0.0.0", "::") else address.api_url
@@ -120,13 +116,12 @@ def start_server(address: Address, home: Path) -> subprocess.Popen[bytes]:
     # Only when we own it: a database that the environment names belongs to another server.
     env.pop("PREFECT_API_DATABASE_CONNECTION_URL", None)
     env.pop("PREFECT_SERVER_DATABASE_CONNECTION_URL", None)
-    where = ["--host", address.host, "--port", str(address.port), "--timeout-keep-alive", "5"]
-    command = ["uvicorn", "--factory", "prefect.server.api.server:create_app", *where]
-    return spawn(command, env, home / "logs/server.log")
+    with listener:
+        return spawn(["flows.serve", str(listener.fileno())], env, home / "logs/server.log", keep=[listener.fileno()])
 
 
-def spawn(module: list[str], env: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """Start `python -m …` in the repository, detached from this terminal."""
+def spawn(module: list[str], env: Mapping[str, str], log: Path, keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start `python -m …` in the repository, detached from this terminal; `keep` are descriptors that it inherits."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         return subprocess.Popen(
@@ -137,6 +132,7 @@ def spawn(module: list[str], env: Mapping[str, str], log: Path) -> subprocess.Po
             stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=keep,
         )
 
 
@@ -154,7 +150,7 @@ def wait_healthy(
         Unavailable: it ended, or is not healthy after 180 s.
     """
     began = time.monotonic()
-    while not is_healthy(api_url):
+    while not is_healthy(api_url, timeout_s=1):
         waited = time.monotonic() - began
         where = f"Its log: {log}" if log else f"Is {api_url} the right address (PREFECT_API_URL)?"
         if not running():

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -27,11 +28,11 @@ from corpusmill.processes import Proc, alive, identify, stop
 from flows.server import (
     Address,
     child_env,
-    choose_address,
     client_env,
     is_healthy,
     spawn,
     start_server,
+    take_address,
     tuned_settings,
     wait_healthy,
 )
@@ -118,7 +119,7 @@ def start(
             point_prefect_at(platform.env)
             meanwhile()
         else:
-            platform = _start_server(platform, choose_address(host, port), say, meanwhile)
+            platform = _start_server(platform, *take_address(host, port), say, meanwhile)
         say("pools, deployments, automations")
         _register()
         say("workers")
@@ -129,10 +130,14 @@ def start(
 
 
 def _start_server(
-    platform: Platform, address: Address, say: Callable[[str], None], meanwhile: Callable[[], object]
+    platform: Platform,
+    address: Address,
+    listener: socket.socket,
+    say: Callable[[str], None],
+    meanwhile: Callable[[], object],
 ) -> Platform:
     env = client_env(address, platform.home)
-    child = start_server(address, platform.home)
+    child = start_server(address, listener, platform.home)
     platform = replace(platform, api_url=address.api_url, env=env, server=_keep(child))
     _write_state(platform)
     point_prefect_at(env)

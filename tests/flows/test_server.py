@@ -11,7 +11,7 @@ import pytest
 
 from corpusmill.errors import Refused, Unavailable
 from flows import supervisor
-from flows.server import Address, child_env, choose_address, client_env, is_loopback, tuned_settings, wait_healthy
+from flows.server import Address, child_env, client_env, is_loopback, take_address, tuned_settings, wait_healthy
 
 
 def test_a_port_that_was_asked_for_and_is_taken_is_refused() -> None:
@@ -19,12 +19,20 @@ def test_a_port_that_was_asked_for_and_is_taken_is_refused() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         with pytest.raises(Refused, match="is taken"):
-            choose_address("127.0.0.1", other.getsockname()[1])
+            take_address("127.0.0.1", other.getsockname()[1])
+
+
+def test_two_platforms_that_start_at_once_have_two_ports() -> None:
+    first, one = take_address("127.0.0.1", None)
+    second, other = take_address("127.0.0.1", None)
+    with one, other:
+        assert first.port != second.port
 
 
 @pytest.mark.parametrize(("host", "guarded"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
 def test_only_a_server_that_others_can_reach_has_a_password(host: str, guarded: bool) -> None:
-    address = choose_address(host, None)
+    address, listener = take_address(host, None)
+    listener.close()
     assert bool(address.password) is guarded
     assert is_loopback(host) is not guarded
     assert ("PREFECT_API_AUTH_STRING" in client_env(address, Path("home"))) is guarded
