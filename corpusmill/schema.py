@@ -26,7 +26,7 @@ def _required(name: str, kind: pa.DataType) -> pa.Field:
 RECORDS = pa.schema(
     [
         _required("offset", pa.int64()),  # byte offset of the record in its file (of its gzip member where compressed)
-        _required("record_type", pa.string()),  # response | revisit | resource | conversion | unknown (unreadable head)
+        _required("record_type", pa.string()),  # response | revisit | resource | conversion; row | page | file; unknown
         pa.field("url", pa.string()),
         pa.field("date", pa.string()),  # WARC-Date as written
         pa.field("status", pa.int32()),
@@ -35,12 +35,15 @@ RECORDS = pa.schema(
         pa.field("payload_digest", DIGEST16),
         pa.field("charset", pa.string()),
         pa.field("charset_origin", pa.string()),  # bom | header | meta | detected | default
+        pa.field("source_id", pa.string()),  # its own name in its source: id of a row, path in a tree, place in a crawl
+        pa.field("licence", pa.string()),  # SPDX expression, of source files
         pa.field("doc_id", DOC_ID),  # null where no document came of it
         pa.field("stage", pa.string()),  # acquire | extract: where it ended; null where a document came of it
         pa.field("reason", pa.string()),
     ]
 )
-"""One row per response, revisit, resource or conversion record of a file, in file order: the fate of any URL."""
+"""One row per response, revisit, resource or conversion record of a file (of other sources: per row, page or file), in
+file order: the fate of any URL."""
 
 DOCUMENTS = pa.schema(
     [
@@ -52,7 +55,12 @@ DOCUMENTS = pa.schema(
         pa.field("charset_origin", pa.string()),
         _required("payload_bytes", pa.int64()),
         _required("payload_digest", DIGEST16),
-        _required("extractor", pa.string()),  # resiliparse | trafilatura | plain; text and wet need none
+        _required(
+            "extractor", pa.string()
+        ),  # resiliparse | trafilatura | plain; what is no HTML: wet, text, or the kind of source
+        pa.field("source_id", pa.string()),  # as in records
+        pa.field("code_language", pa.string()),  # of source files, by Pygments' short names
+        pa.field("licence", pa.string()),  # of source files: an SPDX expression
         _required("text", pa.large_string()),
     ]
 )
@@ -206,16 +214,26 @@ class Reason:
 
 REASONS: dict[str, Reason] = {
     "http_status": Reason("acquire", "policy", "The server answered with a status other than 200."),
-    "redirect": Reason("acquire", "policy", "The server sent the visitor to another address."),
+    "redirect": Reason("acquire", "policy", "The server or the page sends the visitor to another address."),
     "revisit": Reason("acquire", "policy", "The archive holds only a note that the page was unchanged."),
-    "not_html": Reason("acquire", "policy", "The payload is not a web page, whatever its header claims."),
-    "empty_body": Reason("acquire", "quality", "The response has no payload."),
+    "not_html": Reason("acquire", "policy", "The payload is no web page or text, whatever its name or header claims."),
+    "empty_body": Reason("acquire", "quality", "There is no payload, or no text in it."),
     "robots_meta": Reason("acquire", "policy", "The owner forbids indexing or reuse by header or meta element."),
-    "truncated": Reason("acquire", "fault", "The archive ends inside the record."),
+    "truncated": Reason("acquire", "fault", "The file ends inside the record."),
     "damaged": Reason("acquire", "fault", "The record cannot be read: broken compression or headers."),
     "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in a way that is not known."),
     "bad_encoding": Reason("acquire", "fault", "The payload is not what its transfer or content encoding promises."),
     "too_large": Reason("acquire", "policy", "The payload is larger than extract.max_payload_bytes."),
+    "bad_row": Reason("acquire", "fault", "The line, row or page does not parse as its format promises."),
+    "no_text_column": Reason("acquire", "fault", "The row has no string in the column that the recipe names for text."),
+    "other_namespace": Reason("acquire", "policy", "The wiki page is not in a namespace that the recipe lets in."),
+    "no_main_file": Reason("acquire", "quality", "No file of the paper begins a LaTeX document."),
+    "vendored": Reason("acquire", "policy", "The source file is somebody else's, carried along, as in node_modules."),
+    "generated": Reason("acquire", "quality", "A program wrote the source file, by its name or its own words."),
+    "minified": Reason("acquire", "quality", "The source file is minified or data: its lines are for no reader."),
+    "not_code": Reason("acquire", "policy", "The file is in no programming or markup language, or in none let in."),
+    "licence_unknown": Reason("acquire", "policy", "No licence is stated for the source file, or none that is known."),
+    "licence_refused": Reason("acquire", "policy", "The source file's licence is not among those the recipe lets in."),
     "too_deep": Reason("extract", "fault", "Elements are nested deeper than extract.max_depth."),
     "timeout": Reason(
         "extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."

@@ -13,6 +13,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,7 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[Bas
             if "dict" in str(field.annotation):
                 kind = typing.get_args(inner.model_fields["kind"].annotation)[0]
                 yield f'`[{here}.NAME]` with `kind = "{kind}"`', inner
+                yield from islice(_sections(inner, f"{here}.NAME"), 1, None)
             elif "tuple" in str(field.annotation):
                 yield f"`[[{here}]]`", inner
             else:

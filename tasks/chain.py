@@ -117,7 +117,7 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
     return source, Shard(
         source=unit.source,
         snapshot=unit.snapshot,
-        locator=unit.locator,
+        locator=unit.place,
         documents=documents.receipt,
         groups=receipts,
         filtered=filtered.receipt,

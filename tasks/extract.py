@@ -5,10 +5,9 @@ Equal payloads within one file are extracted once (the last 2,000 are remembered
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,19 +16,22 @@ from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import Refused
 from corpusmill.extractor.modes import Extraction
-from corpusmill.extractor.sandbox import Limits, Sandbox
+from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
 from corpusmill.identity import doc_id
-from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
+from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from corpusmill.store import Receipt, Store, TableWriter, Unit
 from tasks import acquire
 from tasks.acquire import SourceUnit
-from tasks.units import Done, Tally, libraries, once
+from tasks.units import Done, Tally, once
 
-VERSION = 1
-LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")
+VERSION = 2
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
 REMEMBERED = 2000
+_PLACE = ("url", "date", "offset", "source_id", "licence")
+_KNOWN = (*_PLACE, "charset", "charset_origin", "payload_bytes", "payload_digest")
+RECORD_FIELDS = (*_KNOWN, "record_type", "status", "mime")
+DOCUMENT_FIELDS = (*_KNOWN, "code_language")
 
 
 def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done, Done]:
@@ -42,12 +44,12 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
     unit = Unit(
         "extract",
         VERSION,
-        {"source": source.identity(), "extract": recipe.extract.what()},
+        {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()},
         (),
         {},
-        libraries(LIBRARIES),
+        acquire.libraries(source, recipe),
     )
-    seen = Unit("source", VERSION, {k: v for k, v in source.identity().items() if k != "size"}, ())
+    seen = Unit("source", VERSION, source.identity(), ())
     if (receipt := store.receipt(unit)) and (read_before := store.receipt(seen)):
         return Done(read_before, reused=True), Done(receipt, reused=True)
     with acquire.fetched(source, recipe) as file:
@@ -59,29 +61,28 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
                 f"then sha256 {noted['sha256'][:16]}, now {file.sha256[:16]}",
                 "Give the new state of the source another snapshot, or use a new store.",
             )
-        return known, once(store, unit, lambda: _extract(unit, source, file.path, recipe, store))
+        return known, once(store, unit, lambda: _extract(unit, source, file, recipe, store))
 
 
 def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -> Receipt:
-    place = {"source": source.source, "snapshot": source.snapshot, "locator": source.locator}
+    place = {"source": source.source, "snapshot": source.snapshot, "locator": source.place}
     return store.commit(unit, {}, facts={"source": {**place, "bytes": file.size, "sha256": file.sha256}})
 
 
-def _extract(unit: Unit, source: SourceUnit, path: Path, recipe: Recipe, store: Store) -> Receipt:
+def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Recipe, store: Store) -> Receipt:
     config = recipe.extract
     facts = FileFacts()
     options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots)
     limits = Limits(timeout_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
     acquired, extracted = Tally("acquire"), Tally("extract")
     repairs = 0
-    modes: dict[str | None, int] = {}
+    extractors: Counter[str] = Counter()
     with (
         store.table_writer(schema.RECORDS) as records,
         store.table_writer(schema.DOCUMENTS) as documents,
-        Sandbox(config.mode, limits) as sandbox,
     ):
-        memory = Memory(sandbox)
-        for batch in batches(outcomes(path, options, facts)):
+        memory = Memory(shared_sandbox(config.mode, limits))
+        for batch in batches(acquire.read(source, file, recipe, options, facts)):
             rows = [
                 Row(source, outcome, extraction)
                 for outcome, extraction in zip(batch, memory.extract(batch), strict=True)
@@ -89,8 +90,8 @@ def _extract(unit: Unit, source: SourceUnit, path: Path, recipe: Recipe, store: 
             for row in rows:
                 row.count(acquired, extracted)
                 repairs += row.outcome.repairs
-                if row.extraction:
-                    modes[row.extraction.extractor] = modes.get(row.extraction.extractor, 0) + 1
+                if row.text is not None:
+                    extractors[row.extractor] += 1
             _write(records, [row.record() for row in rows], schema.RECORDS)
             _write(documents, [row.document() for row in rows if row.text is not None], schema.DOCUMENTS)
     read = facts.as_dict()
@@ -105,9 +106,9 @@ def _extract(unit: Unit, source: SourceUnit, path: Path, recipe: Recipe, store: 
         },
         reasons={**acquired.reason_counts(), **extracted.reason_counts()},
         facts={
-            "locator": source.locator,
+            "locator": source.place,
             "file": read,
-            "extractors": {str(name): count for name, count in sorted(modes.items(), key=lambda item: str(item[0]))},
+            "extractors": dict(sorted(extractors.items())),
         },
         versions=dict(unit.libraries),
     )
@@ -174,7 +175,12 @@ class Row:
         if self.text is None:
             return None
         s, o = self.source, self.outcome
-        return doc_id(s.source, s.snapshot, s.locator, o.offset, o.index)
+        return doc_id(s.source, s.snapshot, o.file or s.locator, o.offset, o.index)
+
+    @property
+    def extractor(self) -> str:
+        """What made the text."""
+        return str(self.extraction.extractor if self.extraction else self.outcome.extractor)
 
     def count(self, acquired: Tally, extracted: Tally) -> None:
         """Add this record to the two funnel rows."""
@@ -194,16 +200,13 @@ class Row:
     def record(self) -> dict[str, Any]:
         """A row of the records table."""
         stage, reason = self.ended
-        names = ("offset", "record_type", "url", "date", "status", "mime", "payload_bytes", "payload_digest")
-        known = {name: getattr(self.outcome, name) for name in (*names, "charset", "charset_origin")}
+        known = {name: getattr(self.outcome, name) for name in RECORD_FIELDS}
         return {**known, "doc_id": self.doc_id, "stage": stage, "reason": reason}
 
     def document(self) -> dict[str, Any]:
         """A row of the documents table."""
-        names = ("url", "date", "offset", "charset", "charset_origin", "payload_bytes", "payload_digest")
-        known = {name: getattr(self.outcome, name) for name in names}
-        extractor = self.extraction.extractor if self.extraction else self.outcome.extractor
-        return {**known, "doc_id": self.doc_id, "extractor": extractor, "text": self.text}
+        known = {name: getattr(self.outcome, name) for name in DOCUMENT_FIELDS}
+        return {**known, "doc_id": self.doc_id, "extractor": self.extractor, "text": self.text}
 
 
 def _write(writer: TableWriter, rows: list[dict[str, Any]], kind: pa.Schema) -> None:

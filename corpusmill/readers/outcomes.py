@@ -42,7 +42,8 @@ class Outcome:
     Attributes:
         offset: byte offset of the record, as in schema.RECORDS.
         index: which record at that offset; identity needs it where one gzip member holds several.
-        record_type: response, revisit, resource, conversion; `unknown` where the head cannot be read.
+        record_type: response, revisit, resource, conversion; of other sources row, page, file; `unknown` where the
+            head cannot be read.
         mime: media type by bytes and header together.
         payload_bytes: after decoding; as stored where it was not decoded.
         payload_digest: first 16 bytes of the sha256 of the decoded payload.
@@ -50,7 +51,11 @@ class Outcome:
         repairs: characters that had to be replaced or dropped.
         html: text of a page, still to be extracted.
         text: text that needs no extraction.
-        extractor: what made `text`: wet (a conversion record) or text (a plain-text payload).
+        extractor: what made `text`: wet (a conversion record), text (a plain-text payload), or a source's name for it.
+        source_id: the document's own name in its source: id of a row, path in a tree, place in a crawl.
+        code_language: of a source file.
+        licence: of a source file, as an SPDX expression.
+        file: locator of the file it is in, where that is not the unit's own.
     """
 
     offset: int
@@ -68,6 +73,10 @@ class Outcome:
     html: str | None = field(default=None, repr=False)
     text: str | None = field(default=None, repr=False)
     extractor: str | None = None
+    source_id: str | None = None
+    code_language: str | None = None
+    licence: str | None = None
+    file: str | None = None
     stage: str | None = None
     reason: str | None = None
 

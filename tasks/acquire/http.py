@@ -74,6 +74,28 @@ def get(address: str, patience: Patience = DEFAULT) -> bytes:
     return _persist(address, patience, attempt, lambda: 0)
 
 
+def get_range(address: str, begin: int, size: int, patience: Patience = DEFAULT) -> bytes:
+    """Some bytes of a resource; fewer where it ends.
+
+    Raises:
+        NotFound: the server has none.
+        Unavailable: it does not answer, or not with ranges.
+    """
+
+    def attempt() -> bytes:
+        with _opened(address, {"Range": f"bytes={begin}-{begin + size - 1}"}) as response:
+            if response.status == 416:
+                return b""
+            _judge(response, address)
+            if response.status != 206:
+                raise Unavailable(f"{address} cannot be read in part", "the server does not answer ranges")
+            if not _goes_on(response, begin):
+                raise _Again("another range than the one asked for")
+            return response.read(size)
+
+    return _persist(address, patience, attempt, lambda: 0)
+
+
 def download(address: str, out: BinaryIO, patience: Patience = DEFAULT) -> int:
     """A large resource into a file that is empty; returns its length, which is the one the server promised.
 

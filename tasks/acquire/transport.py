@@ -6,6 +6,7 @@ A locator is a path below the root and cannot leave it. Downloads go to scratch 
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ CHUNK_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Fetched:
-    """A local file with the sha256 of its bytes."""
+    """A local file or folder, with the sha256 and number of the bytes that were asked for."""
 
     path: Path
     sha256: str
@@ -29,8 +30,14 @@ class Fetched:
 
 
 @contextmanager
-def fetch(root: str, locator: str) -> Iterator[Fetched]:
-    """A file below root as a local file; a downloaded one is removed at the end.
+def fetch(root: str, locator: str, begin: int = 0, end: int | None = None) -> Iterator[Fetched]:
+    """A file below root as a local file; a downloaded one is removed at the end. A folder is one too (a tree).
+
+    Args:
+        root: folder, file:// or http(s):// address.
+        locator: path below it.
+        begin: first byte of the part whose digest is wanted.
+        end: byte behind it; None for the end of the file.
 
     Raises:
         Unavailable: it is missing, cannot be read, or the server does not answer.
@@ -51,11 +58,11 @@ def fetch(root: str, locator: str) -> Iterator[Fetched]:
                     str(err),
                     "Make room, or set TMPDIR to a larger disk.",
                 ) from err
-            yield _measured(path)
+            yield _measured(path, begin, end)
     else:
         path = folder_of(root) / _safe(locator)
         try:
-            file = _measured(path)
+            file = _measured_tree(path) if path.is_dir() else _measured(path, begin, end)
         except OSError as err:
             raise Unavailable(
                 f"file {locator} cannot be read", f"{path}: {err.strerror}", "Bring it back, or take it off the list."
@@ -78,6 +85,24 @@ def read(root: str, locator: str) -> bytes:
         raise NotFound(f"no {locator} in {root}", "", "Check source.*.root and the crawl's id.") from err
     except OSError as err:
         raise Unavailable(f"{locator} in {root} cannot be read", str(err)) from err
+
+
+def read_range(root: str, locator: str, begin: int, size: int) -> bytes:
+    """Some bytes of a file below root; fewer where the file ends.
+
+    Raises:
+        Unavailable: it is missing, cannot be read, or the server does not answer.
+    """
+    try:
+        if is_http(root):
+            return http.get_range(_address(root, locator), begin, size)
+        with (folder_of(root) / _safe(locator)).open("rb") as file:
+            file.seek(begin)
+            return file.read(size)
+    except (NotFound, OSError) as err:
+        raise Unavailable(
+            f"file {locator} cannot be read at {root}", str(err), "Bring it back: the index names it."
+        ) from err
 
 
 def is_http(root: str) -> bool:
@@ -116,10 +141,31 @@ def _address(root: str, locator: str) -> str:
     return f"{root.rstrip('/')}/{quote(str(_safe(locator)))}"
 
 
-def _measured(path: Path) -> Fetched:
+def _measured(path: Path, begin: int, end: int | None) -> Fetched:
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
+        file.seek(begin)
+        while chunk := file.read(CHUNK_BYTES if end is None else min(CHUNK_BYTES, end - begin - size)):
             digest.update(chunk)
             size += len(chunk)
     return Fetched(path, digest.hexdigest(), size)
+
+
+def _measured_tree(path: Path) -> Fetched:
+    digest, size = hashlib.sha256(), 0
+    for name, file in tree_files(path):
+        found = _measured(file, 0, None)
+        digest.update(f"{name}\0{found.sha256}\n".encode("utf-8", "surrogateescape"))
+        size += found.size
+    return Fetched(path, digest.hexdigest(), size)
+
+
+def tree_files(folder: Path) -> list[tuple[str, Path]]:
+    """(path below the folder, file) of every regular file, in the order of paths; without links and `.git`."""
+    found = []
+    for here, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != ".git"]
+        for path in (Path(here) / name for name in names if name != ".git"):
+            if path.is_file() and not path.is_symlink():
+                found.append((path.relative_to(folder).as_posix(), path))
+    return sorted(found)

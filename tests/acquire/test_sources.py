@@ -101,13 +101,13 @@ def test_locators_stay_below_the_root(tree: Path, locator: str) -> None:
 
 def test_a_folder_of_files(tree: Path) -> None:
     config = Files(kind="files", root=str(tree), pattern="**/[0-2].warc.gz", snapshot="s1")
-    units = sorted(files.plan("mine", config), key=lambda unit: unit.locator)
+    units = sorted(files.plan("mine", config, 17), key=lambda unit: unit.locator)
     assert [unit.locator[-9:] for unit in units] == ["0.warc.gz", "1.warc.gz", "2.warc.gz"] * 2
     assert {(unit.source, unit.snapshot, unit.kind) for unit in units} == {("mine", "s1", "warc")}
     with pytest.raises(UsageError, match="cannot be listed"):
-        files.plan("mine", Files(kind="files", root="http://example.org", pattern="*"))
+        files.plan("mine", Files(kind="files", root="http://example.org", pattern="*"), 17)
     with pytest.raises(NotFound, match="not a folder"):
-        files.plan("mine", Files(kind="files", root=str(tree / "nowhere")))
+        files.plan("mine", Files(kind="files", root=str(tree / "nowhere")), 17)
 
 
 def test_the_mini_crawl_lists_eight_files_of_each_kind(data_dir: Path) -> None:

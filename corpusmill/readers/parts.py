@@ -1,0 +1,105 @@
+"""Part of a large WARC or WET file: the records that begin in a range of bytes, found by scanning for their starts.
+
+A gzip member counts if a record's head comes out of it; in plain files a version line counts that follows a blank line.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+SCAN = 2**20
+OVERLAP = 64
+HEAD = 16 * 1024
+_MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+_RECORD = re.compile(rb"\r?\n\r?\n(?=WARC/\d\.\d{1,3}\r?\n[A-Za-z])")
+_VERSION = re.compile(rb"\s*WARC/\d\.\d{1,3}\r?\n")
+
+
+class Part(io.RawIOBase):
+    """The bytes of a file from `begin` to `end`, as a stream of their own; the file stays its opener's."""
+
+    def __init__(self, file: BinaryIO, begin: int, end: int) -> None:
+        super().__init__()
+        self._file, self._begin, self._size, self._position = file, begin, max(0, end - begin), 0
+
+    def seekable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move; returns the position."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        left = max(0, self._size - self._position)
+        self._file.seek(self._begin + self._position)
+        data = self._file.read(left if size is None or size < 0 else min(size, left))
+        self._position += len(data)
+        return data
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """The next bytes, into a buffer."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def open_part(path: Path, begin: int, end: int | None) -> Iterator[tuple[BinaryIO, int]]:
+    """The records of a file that begin in a range of bytes: as a stream, and where that stream begins in the file.
+
+    Args:
+        path: a WARC or WET file, plain or gzip.
+        begin: first byte of the range.
+        end: byte behind it; None for the end of the file.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        first = record_start(file, begin)
+        last = size if end is None else record_start(file, end)
+        yield cast(BinaryIO, Part(file, first, last)), first
+
+
+def record_start(file: BinaryIO, position: int) -> int:
+    """Where the first gzip member or plain record at or behind a position begins; the file's size if nowhere."""
+    if position == 0:
+        return 0
+    file.seek(0)
+    compressed = file.read(3) == b"\x1f\x8b\x08"
+    # a plain record may begin at the very position: the blank line before it has to be seen
+    position = position if compressed else position - 4
+    while True:
+        file.seek(position)
+        data = file.read(SCAN + OVERLAP)
+        for match in (_MEMBER if compressed else _RECORD).finditer(data):
+            if not compressed or _holds_record(file, position + match.start()):
+                return position + match.end() if not compressed else position + match.start()
+        if len(data) < SCAN + OVERLAP:
+            return position + len(data)
+        position += SCAN
+
+
+def _holds_record(file: BinaryIO, offset: int) -> bool:
+    file.seek(offset)
+    try:
+        text = zlib.decompressobj(31).decompress(file.read(HEAD), 256)
+    except zlib.error:
+        return False
+    return _VERSION.match(text) is not None

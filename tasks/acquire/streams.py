@@ -1,0 +1,210 @@
+"""Bytes of a file piece by piece, whatever it is compressed with, and its lines; damage is told, never raised.
+
+Pieces are bounded, so that a bomb costs what is read of it. Text is cut at newlines alone: U+2028, U+0085 and form
+feeds stand inside JSON lines.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+Fault = Literal["truncated", "damaged"]
+
+READ_BYTES = 256 * 1024
+PIECE_BYTES = 2**20
+ZSTD_STEP = 1024  # compressed bytes at a time: a block of 128 KiB takes 4 of them at the least
+
+GZIP, BZIP2, XZ, ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+MAGICS = (GZIP, BZIP2, XZ, ZSTD)
+
+
+class Damage(Exception):
+    """The stream cannot be read on: it is cut (`truncated`) or broken (`damaged`)."""
+
+    def __init__(self, reason: Fault) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line without its newline, or why there is none.
+
+    Attributes:
+        offset: of its first byte in the decompressed file.
+        size: its length in bytes.
+        fault: `too_large` above the limit, `truncated` or `damaged` where the file ends badly.
+    """
+
+    offset: int
+    size: int
+    data: bytes = b""
+    fault: Literal["too_large", "truncated", "damaged"] | None = None
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The decompressed bytes of a file: by its first bytes plain, gzip, bzip2, xz or zstd, of many members too.
+
+    Raises:
+        Damage: behind the last piece that can be read.
+    """
+    with path.open("rb") as file:
+        yield from decompressed(file)
+
+
+def decompressed(file: BinaryIO) -> Iterator[bytes]:
+    """As `pieces`, from a stream that stands at the beginning of compressed bytes."""
+    data = file.read(READ_BYTES)
+    magic = next((m for m in MAGICS if data.startswith(m)), None)
+    if magic is None:
+        while data:
+            yield data
+            data = file.read(READ_BYTES)
+        return
+    while data:
+        member = _Member(magic)
+        while not member.ended:
+            yield from member.feed(data)
+            data = member.rest if member.ended else file.read(READ_BYTES)
+            if not data and not member.ended:
+                raise Damage("truncated")
+        data = data or file.read(READ_BYTES)
+        if len(data) < len(magic):
+            data += file.read(READ_BYTES)
+        if not data.startswith(magic):
+            if data.strip(b"\0"):
+                raise Damage("damaged")
+            return  # padding, as tape leaves it
+
+
+class _Member:
+    """One member (stream, frame) of a compressed file."""
+
+    def __init__(self, magic: bytes) -> None:
+        self._magic, self.ended, self.rest = magic, False, b""
+        self._codec: Any
+        if magic == GZIP:
+            self._codec = zlib.decompressobj(31)
+        elif magic == BZIP2:
+            self._codec = bz2.BZ2Decompressor()
+        elif magic == XZ:
+            self._codec = lzma.LZMADecompressor()
+        else:
+            import zstandard
+
+            self._codec = zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What comes of some more bytes."""
+        try:
+            if self._magic == ZSTD:
+                yield from self._feed_zstd(data)
+            elif self._magic == GZIP:
+                yield from self._feed_gzip(data)
+            else:
+                yield self._codec.decompress(data, PIECE_BYTES)
+                while not self._codec.eof and not self._codec.needs_input:
+                    yield self._codec.decompress(b"", PIECE_BYTES)
+        except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as err:  # OSError is bzip2's word for it
+            raise Damage("damaged") from err
+        self.ended = self._codec.eof
+        self.rest = self._codec.unused_data if self.ended else b""
+
+    def _feed_gzip(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._codec.eof:
+            yield self._codec.decompress(data, PIECE_BYTES)
+            data = self._codec.unconsumed_tail
+
+    def _feed_zstd(self, data: bytes) -> Iterator[bytes]:
+        import zstandard
+
+        try:
+            for begin in range(0, len(data), ZSTD_STEP):
+                yield self._codec.decompress(data[begin : begin + ZSTD_STEP])
+                if self._codec.eof:
+                    self._codec = _Ended(self._codec.unused_data + data[begin + ZSTD_STEP :])
+                    return
+        except zstandard.ZstdError as err:
+            raise Damage("damaged") from err
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A decompressor that is at the end of its frame."""
+
+    unused_data: bytes
+    eof: bool = True
+
+
+def lines(stream: Iterable[bytes], limit: int, offset: int = 0) -> Iterator[Line]:
+    """Lines of a stream of pieces, cut at newlines alone; the last may lack its own.
+
+    Args:
+        stream: from `pieces`.
+        limit: longer lines come back without data, as too_large; they are not held.
+        offset: of the stream's first byte.
+    """
+    rest, size = b"", 0  # of the line at hand: what is held, and how long it is
+    try:
+        for piece in stream:
+            first, *others = piece.split(b"\n")
+            size += len(first)
+            rest = rest + first if size <= limit else b""
+            for other in others:
+                yield Line(offset, size, rest, "too_large" if size > limit else None)
+                offset += size + 1
+                size = len(other)
+                rest = other if size <= limit else b""
+    except Damage as err:
+        yield Line(offset, size, b"", err.reason)
+        return
+    if size:
+        yield Line(offset, size, rest, "too_large" if size > limit else None)
+
+
+def whole(stream: Iterable[bytes], limit: int) -> bytes | None:
+    """All bytes of a stream of pieces, or None where they are more than `limit`.
+
+    Raises:
+        Damage: the stream ends badly.
+    """
+    held = bytearray()
+    for piece in stream:
+        held += piece
+        if len(held) > limit:
+            return None
+    return bytes(held)
+
+
+def ranged(path: Path, begin: int, end: int | None) -> tuple[int, Iterator[bytes]]:
+    """The lines of a plain file that begin in a range of bytes: where the first begins, and the pieces of them all."""
+    with path.open("rb") as file:
+        first = _line_start(file, begin)
+        last = None if end is None else _line_start(file, end)
+    return first, _between(path, first, last)
+
+
+def _line_start(file: BinaryIO, position: int) -> int:
+    """Where the first line at or behind a position begins."""
+    if position == 0:
+        return 0
+    file.seek(position - 1)
+    while data := file.read(READ_BYTES):
+        if (found := data.find(b"\n")) >= 0:
+            return file.tell() - len(data) + found + 1
+    return file.tell()
+
+
+def _between(path: Path, begin: int, end: int | None) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(begin)
+        position = begin
+        while data := file.read(READ_BYTES if end is None else min(READ_BYTES, end - position)):
+            position += len(data)
+            yield data
