@@ -42,6 +42,32 @@ def card(manifest: Mapping[str, Any], digest: str) -> str:
     return "\n".join(lines)
 
 
+def documents_card(manifest: Mapping[str, Any], digest: str) -> str:
+    """Markdown of the documents of one snapshot, before any of them is judged."""
+    documents, snapshot = manifest["funnel"][-1]["docs_out"], manifest["snapshot"]
+    size = sum(file["bytes"] for file in manifest["inputs"])
+    return "\n".join(
+        [
+            f"# {manifest['name']}",
+            "",
+            f"{documents:,} documents, made by Corpusmill. Manifest `sha256:{digest}`.",
+            "",
+            f"Read from {len(manifest['inputs']):,} files ({size:,} bytes) of `{snapshot['source']}` {snapshot['id']}.",
+            "",
+            "## Funnel",
+            "",
+            *funnel_table(manifest["funnel"]),
+            "",
+            "## Snapshots so far",
+            "",
+            *(f"- `{source}`: {', '.join(ids)}" for source, ids in sorted(manifest["snapshots"].items())),
+            "",
+            "Documents are web pages; rights in their texts stay with their owners.",
+            "",
+        ]
+    )
+
+
 def funnel_table(funnel: list[Mapping[str, Any]]) -> list[str]:
     """The funnel as lines of a Markdown table, reasons under their stage."""
     lines = ["| stage | documents in | documents out | text bytes out |", "|---|---:|---:|---:|"]

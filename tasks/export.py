@@ -104,6 +104,9 @@ def _by_file(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, d
 def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes]) -> dict[bytes, dict[str, Any]]:
     """doc_id -> stage, reason (both null where kept), language and text, of one file's documents."""
     documents = store.table(objects["documents"], columns=["doc_id", "text"])
+    if "decisions" not in objects:  # a dataset of documents, none of them judged yet
+        ids, texts = (column.to_pylist() for column in documents.columns)
+        return {doc_id: {"text": text} for doc_id, text in zip(ids, texts, strict=True)}
     language = store.table(objects["language"], columns=["language"]).column("language").to_pylist()
     decisions = store.table(objects["decisions"], columns=["stage", "reason"]).to_pylist()
     fates = {}

@@ -26,6 +26,12 @@ def sample(store: Store, manifest: Mapping[str, Any], reason: str | None, number
     """
     if number < 1:
         raise UsageError(f"-n {number}", "expected a positive number")
+    if "rejects" not in manifest["tables"]:
+        raise NotFound(
+            f"dataset {manifest['name']} has no sample of rejects",
+            "it holds documents before any of them is judged",
+            "`mill export --all` says of every record where and why it ended.",
+        )
     rows = store.table(Output.from_json(manifest["tables"]["rejects"])).to_pylist()
     known = sorted({row["reason"] for row in rows})
     if reason is not None and reason not in known:

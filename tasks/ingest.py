@@ -1,0 +1,201 @@
+"""Ingest: what is new at a recipe's sources becomes documents, one history entry of `<recipe>-documents` a snapshot.
+
+A manifest holds the documents of one snapshot of one source; its `snapshots` name all that it and the manifests before
+it brought. That is the watermark, there is no other state: crawls named there are not asked about again, and of a
+folder only files that no manifest of the history names are read. The units are those of `mill build`, which finds them
+done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from corpusmill import schema
+from corpusmill.canonical import content_digest, digest_of
+from corpusmill.card import documents_card
+from corpusmill.config import CommonCrawl, Recipe
+from corpusmill.errors import NotFound
+from corpusmill.store import Receipt, Store, Unit
+from tasks import acquire, extract
+from tasks.acquire import SourceUnit, common_crawl
+from tasks.units import Count, Done, Job, Runner, check_funnel, content_of, funnel_row, once, store_at
+
+VERSION = 1
+KIND = "documents"
+"""What a manifest says of itself: documents, before any of them is judged."""
+STAGES = ("acquire", "extract")
+
+Snapshots = dict[str, list[str]]
+"""source -> ids of its snapshots."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest manifest of the history: its digest (None before the first), and the watermark."""
+
+    digest: str | None
+    snapshots: Snapshots
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What one ingestion did: the manifests it published, oldest first, and the newest of the history now."""
+
+    name: str
+    digest: str | None
+    published: tuple[tuple[str, dict[str, Any]], ...]
+    units_run: int
+    units_reused: int
+
+
+def dataset_name(recipe: Recipe) -> str:
+    """Name of the dataset that a recipe's documents go to."""
+    return f"{recipe.name}-{KIND}"
+
+
+def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
+    """Publish one manifest for every new snapshot, oldest first; none where nothing is new.
+
+    Raises:
+        NotFound: a source or crawl that is not there, or a crawl that lists no file.
+        Unavailable: a server, file, store or disk is away. What was extracted is stored, snapshots that were finished
+            are published; the same call goes on from there.
+        Refused: somebody else published meanwhile, or a file has changed since it was read.
+    """
+    tally = Count()
+    published = []
+    head = head_of(recipe, store)
+    for source, snapshot in new_snapshots(recipe, head):
+        units = new_units(recipe, source, snapshot, head, store)
+        if not units:
+            continue
+        done = run("documents", documents_unit, [Job(store.uri, recipe, unit) for unit in units])
+        for pair in done:
+            tally.add(pair)
+        receipts = [(unit, read.receipt, made.receipt) for unit, (read, made) in zip(units, done, strict=True)]
+        digest, manifest = publish(recipe, source, snapshot, receipts, head, store)
+        published.append((digest, manifest))
+        head = Head(digest, manifest["snapshots"])
+    return Ingested(dataset_name(recipe), head.digest, tuple(published), tally.run["extract"], tally.reused["extract"])
+
+
+def documents_unit(job: Job) -> tuple[Done, Done]:
+    """One source file: what was read, and its records and documents."""
+    return extract.extract_file(job.item, job.recipe, store_at(job.uri))
+
+
+def head_of(recipe: Recipe, store: Store) -> Head:
+    """Where the last ingestion of this recipe ended."""
+    history = store.history(dataset_name(recipe))
+    if not history:
+        return Head(None, {})
+    digest: str = history[-1]["manifest"]
+    return Head(digest, store.manifest(digest, dataset_name(recipe))["snapshots"])
+
+
+def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
+    """(source, snapshot) of what may be new, by source and age; of crawls it is known, of folders their files say.
+
+    "newest" means all that came since the watermark, so that nothing is left out where one run was missed.
+    """
+    found = []
+    for name, config in sorted(recipe.source.items()):
+        known = head.snapshots.get(name, [])
+        if isinstance(config, CommonCrawl):
+            named = tuple(
+                f"{max(known)}{common_crawl.RANGE}" if crawl == common_crawl.NEWEST and known else crawl
+                for crawl in config.crawls
+            )
+            listed = common_crawl.crawls(config.model_copy(update={"crawls": named}))
+            found += [(name, crawl) for crawl in sorted(set(listed) - set(known))]
+        else:
+            found.append((name, config.snapshot))
+    return found
+
+
+def new_units(recipe: Recipe, source: str, snapshot: str, head: Head, store: Store) -> list[SourceUnit]:
+    """The files of a snapshot that no manifest of the history holds.
+
+    Raises:
+        NotFound: a crawl that lists none; an empty folder is no fault.
+    """
+    config = recipe.source[source]
+    if isinstance(config, CommonCrawl):
+        one = config.model_copy(update={"crawls": (snapshot,)})
+        units = acquire.plan(recipe.model_copy(update={"source": {source: one}}))
+        if not units:
+            raise NotFound(f"{snapshot} of source {source!r} lists no file", "", f"Check source.{source}.")
+        return units
+    units = acquire.plan(recipe.model_copy(update={"source": {source: config}}))
+    if snapshot not in head.snapshots.get(source, ()):
+        return units
+    read = {place["locator"] for place in _inputs(recipe, head, store) if place["source"] == source}
+    return [unit for unit in units if unit.place not in read]
+
+
+def _inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[Mapping[str, Any]]:
+    """Files of all manifests of the history."""
+    digest = head.digest
+    while digest:
+        manifest = store.manifest(digest, dataset_name(recipe))
+        yield from manifest["inputs"]
+        digest = next(iter(manifest["parents"]), None)
+
+
+def publish(
+    recipe: Recipe,
+    source: str,
+    snapshot: str,
+    receipts: Sequence[tuple[SourceUnit, Receipt, Receipt]],
+    head: Head,
+    store: Store,
+) -> tuple[str, dict[str, Any]]:
+    """Check and publish the manifest of one snapshot.
+
+    Args:
+        receipts: of every file, in the order of the plan: what was read, what was made of it.
+        head: the manifest before it.
+
+    Returns:
+        its digest and itself.
+    """
+    made = [receipt for _, _, receipt in receipts]
+    lineage = _lineage(receipts)
+    unit = Unit("ingest", VERSION, {}, (content_digest(lineage),))
+    tables = once(store, unit, lambda: store.commit(unit, {"lineage": store.draft_table(lineage)})).receipt.outputs
+    what = recipe.what()
+    snapshots = {**head.snapshots, source: sorted({*head.snapshots.get(source, ()), snapshot})}
+    manifest: dict[str, Any] = {
+        "format": 1,
+        "kind": KIND,
+        "name": dataset_name(recipe),
+        "recipe": {key: what[key] for key in ("name", "seed", "extract")}
+        | {"source": {source: what["source"][source]}},
+        "stages": {"extract": {"version": extract.VERSION, "libraries": dict(made[0].versions)}},
+        "snapshot": {"source": source, "id": snapshot},
+        "snapshots": dict(sorted(snapshots.items())),
+        "partitions": {},
+        "funnel": [funnel_row(stage, made) for stage in STAGES],
+        "inputs": [read.facts["source"] for _, read, _ in receipts],
+        "tables": {name: output.to_json() for name, output in sorted(tables.items())},
+        "parents": [head.digest] if head.digest else [],
+        "content": digest_of([content_of(receipt, KIND) for receipt in made]),
+    }
+    check_funnel(manifest["funnel"])
+    name = dataset_name(recipe)
+    digest = store.publish(name, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
+    store.create(f"datasets/{name}/{digest}.md", documents_card(manifest, digest).encode())
+    return digest, manifest
+
+
+def _lineage(receipts: Sequence[tuple[SourceUnit, Receipt, Receipt]]) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for unit, _, receipt in receipts:
+        for kind, output in sorted(receipt.outputs.items()):
+            place = {"stage": "extract", "locator": f"{unit.source}/{unit.place}", "kind": kind, "unit": receipt.key}
+            rows.append({**place, **output.to_json()})
+    return pa.Table.from_pylist(rows, schema=schema.LINEAGE)

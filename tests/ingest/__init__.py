@@ -1,0 +1,1 @@
+"""Scheduled ingestion: new crawls are found, fetched once, and published as documents."""
