@@ -6,27 +6,19 @@ shards), decisions (by shard), tokenizer, packing (by window), publication.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
-from corpusmill.store import Receipt, Store
+from corpusmill.store import Store
 from tasks import acquire, decide, decontaminate, dedup, extract, judge, pack
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.publish import Parts, publish
 from tasks.shards import Shard
-from tasks.units import Done, store_at
-
-
-class Runner(Protocol):
-    """`run(stage, fn, units)`: results of fn over the units, in their order. `fn` is a top-level function, units
-    pickle."""
-
-    def __call__(self, stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]: ...
+from tasks.units import Count, Done, Job, Runner, store_at
 
 
 @dataclass(frozen=True)
@@ -38,15 +30,6 @@ class Built:
     manifest: dict[str, Any]
     units_run: dict[str, int]
     units_reused: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One unit of work for a worker: which store and recipe, and the item it is about."""
-
-    uri: str
-    recipe: Recipe
-    item: Any
 
 
 def build(recipe: Recipe, store: Store, run: Runner) -> Built:
@@ -89,20 +72,6 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     parts = Parts(sources, shards, exact, near, tokenizer, [done.receipt for done in packed])
     digest, manifest = publish(recipe, parts, store)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
-
-
-class Count:
-    """Units run and reused, by stage."""
-
-    def __init__(self) -> None:
-        self.run: Counter[str] = Counter()
-        self.reused: Counter[str] = Counter()
-
-    def add(self, done: Iterable[Done]) -> Receipt:
-        """Count finished units; returns the receipt of the last one."""
-        for item in done:
-            (self.reused if item.reused else self.run)[item.receipt.stage] += 1
-        return item.receipt
 
 
 def shard_unit(job: Job) -> tuple[Done, Shard]:

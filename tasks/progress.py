@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from corpusmill.engine import Engine
 
 if TYPE_CHECKING:
-    from tasks.chain import Runner
+    from tasks.units import Runner
 
 EVERY_S = 30.0
 """Seconds between lines where nobody watches: logs are read later, and bars fill them with rubbish."""

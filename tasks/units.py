@@ -1,15 +1,17 @@
-"""What task units share: done-or-reused results, the store of a worker, versions of libraries, funnel counters."""
+"""What task units share: jobs and how a driver runs them, done-or-reused results, the store of a worker, versions of
+libraries, funnel counters."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version as installed_version
-from typing import Any
+from typing import Any, Protocol
 
 from corpusmill import funnel, schema
+from corpusmill.config import Recipe
 from corpusmill.errors import CheckFailed
 from corpusmill.store import Receipt, Store, Unit, open_store
 
@@ -27,6 +29,36 @@ def once(store: Store, unit: Unit, work: Callable[[], Receipt]) -> Done:
     if receipt := store.receipt(unit):
         return Done(receipt, reused=True)
     return Done(work(), reused=False)
+
+
+class Count:
+    """Units run and reused, by stage."""
+
+    def __init__(self) -> None:
+        self.run: Counter[str] = Counter()
+        self.reused: Counter[str] = Counter()
+
+    def add(self, done: Iterable[Done]) -> Receipt:
+        """Count finished units; returns the receipt of the last one."""
+        for item in done:
+            (self.reused if item.reused else self.run)[item.receipt.stage] += 1
+        return item.receipt
+
+
+class Runner(Protocol):
+    """`run(stage, fn, units)`: results of fn over the units, in their order. `fn` is a top-level function, units
+    pickle."""
+
+    def __call__(self, stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit of work for a worker: which store and recipe, and the item it is about."""
+
+    uri: str
+    recipe: Recipe
+    item: Any
 
 
 @lru_cache(maxsize=4)
