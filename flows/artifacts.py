@@ -130,6 +130,32 @@ def manifest_link(store_uri: str, name: str, digest: str) -> str:
     return f"{base.rstrip('/')}/datasets/{name}/{digest}.json"
 
 
+def show_ingested(
+    name: str, newest: str | None, published: Sequence[tuple[str, Mapping[str, Any]]], store_uri: str
+) -> None:
+    """Artifacts of an ingestion: markdown `ingested`, and for each new manifest a `funnel` and a link `manifest`."""
+    create_markdown_artifact(key="ingested", markdown=ingested_card(name, newest, published))
+    for digest, manifest in published:
+        what = f"{name}@{digest[:12]}, {manifest['snapshot']['id']}"
+        create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {what}")
+        link = manifest_link(store_uri, name, digest)
+        create_link_artifact(key="manifest", link=link, link_text=f"{name}@{digest}", description=what)
+
+
+def ingested_card(name: str, newest: str | None, published: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """What came in, for people."""
+    lines = [f"# {name}", ""]
+    if not published:
+        return "\n".join([*lines, f"Nothing new. The newest manifest is `{newest or 'none'}`."])
+    lines += ["| source | snapshot | files | bytes | documents | manifest |", "|---|---|---:|---:|---:|---|"]
+    for digest, manifest in published:
+        snapshot, inputs = manifest["snapshot"], manifest["inputs"]
+        counts = (len(inputs), sum(item["bytes"] or 0 for item in inputs), manifest["funnel"][-1]["docs_out"])
+        numbers = " | ".join(f"{count:,}" for count in counts)
+        lines.append(f"| {snapshot['source']} | {snapshot['id']} | {numbers} | `{digest[:16]}` |")
+    return "\n".join(lines)
+
+
 def show_training(result: Mapping[str, Any]) -> None:
     """Artifacts of a training run: table `training` and markdown `training-run`.
 

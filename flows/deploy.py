@@ -18,8 +18,11 @@ import yaml
 from prefect import Flow, get_client
 from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.objects import ConcurrencyOptions
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.schemas.automations import AutomationCore
+from prefect.exceptions import ObjectNotFound
 from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
@@ -75,6 +78,7 @@ def load(entrypoint: str) -> Flow[..., Any]:
 def apply_deployment(client: SyncPrefectClient, spec: Mapping[str, Any]) -> UUID:
     """Make or update one deployment."""
     flow = load(spec["entrypoint"])
+    limit = spec.get("concurrency_limit")
     return client.create_deployment(
         flow_id=client.create_flow(flow),
         name=spec["name"],
@@ -85,7 +89,29 @@ def apply_deployment(client: SyncPrefectClient, spec: Mapping[str, Any]) -> UUID
         work_pool_name=spec["work_pool"]["name"],
         parameter_openapi_schema=parameter_schema(flow).model_dump_for_openapi(),
         enforce_parameter_schema=True,
+        schedules=schedules(client, f"{flow.name}/{spec['name']}", spec),
+        concurrency_limit=limit["limit"] if limit else None,
+        concurrency_options=ConcurrencyOptions(collision_strategy=limit["collision_strategy"]) if limit else None,
     )
+
+
+def schedules(client: SyncPrefectClient, name: str, spec: Mapping[str, Any]) -> list[DeploymentScheduleCreate]:
+    """Schedules of a deployment. Whether one is active is the file's word the first time, then that of the people."""
+    wanted = spec.get("schedules", [])
+    active: dict[str | None, bool] = {}
+    if wanted:
+        try:
+            active = {known.slug: known.active for known in client.read_deployment_by_name(name).schedules}
+        except ObjectNotFound:
+            pass  # it is made for the first time
+    return [
+        DeploymentScheduleCreate(
+            schedule=CronSchedule(cron=entry["cron"], timezone=entry["timezone"]),
+            slug=entry["slug"],
+            active=active.get(entry["slug"], entry["active"]),
+        )
+        for entry in wanted
+    ]
 
 
 def automations(file: Path = ROOT / "infra/automations.toml") -> list[dict[str, Any]]:

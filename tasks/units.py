@@ -69,7 +69,12 @@ def store_at(uri: str) -> Store:
 
 def libraries(names: Sequence[str]) -> dict[str, str]:
     """Installed versions of libraries that decide a stage's output."""
-    return {name: installed_version(name) for name in names}
+    return {name: _version(name) for name in names}
+
+
+@lru_cache(maxsize=64)
+def _version(name: str) -> str:
+    return installed_version(name)  # reads a file each time, and a crawl has 100,000 units
 
 
 @dataclass

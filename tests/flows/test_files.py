@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.schemas.automations import AutomationCore, EventTrigger
 from prefect.events.schemas.events import Resource
 from prefect.settings import Settings
@@ -35,13 +36,23 @@ def test_a_deployment_names_a_flow_a_pool_and_files_that_exist(name: str) -> Non
     needed = {"manifest": "0" * 64} if flow.name == "train" else {}
     flow.validate_parameters({**spec["parameters"], **needed})
     if "recipe" in spec["parameters"]:
-        load_recipe(spec["parameters"]["recipe"])
+        load_recipe(spec["parameters"]["recipe"], spec["parameters"].get("set", []))
     if "config" in spec["parameters"]:
         find_file(spec["parameters"]["config"], "recipes", ".toml", "training config")
 
 
 def test_the_deployments_that_documents_speak_of_are_there() -> None:
-    assert set(DEPLOYMENTS) == {"build-dataset/demo", "build-dataset/crawl", "train/demo", "train/crawl"}
+    assert set(DEPLOYMENTS) == {"build-dataset/demo", "build-dataset/crawl", "ingest-crawl/nightly",
+                                "ingest-crawl/manual", "train/demo", "train/crawl"}  # fmt: skip
+
+
+def test_ingestion_is_scheduled_and_one_at_a_time() -> None:
+    (schedule,) = DEPLOYMENTS["ingest-crawl/nightly"]["schedules"]
+    assert CronSchedule(cron=schedule["cron"], timezone=schedule["timezone"]).cron == "0 2 * * *"
+    assert not schedule["active"], "a crawl is some 80 TB: nobody fetches that unasked"
+    for name in ("ingest-crawl/nightly", "ingest-crawl/manual"):
+        assert DEPLOYMENTS[name]["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
+        assert POOLS[DEPLOYMENTS[name]["work_pool"]["name"]] == 1
 
 
 @pytest.mark.parametrize("name", AUTOMATIONS)

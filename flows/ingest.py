@@ -1,0 +1,50 @@
+"""Flow `ingest-crawl`: what `mill ingest` does, on a schedule or by hand, one run at a time.
+
+One at a time is said twice: by the limit of the deployments, which lets further runs wait, and by that of the pool
+`crawl`, which all of them share. Were both taken away, receipts would still see to it that nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+from prefect import flow, get_run_logger
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from flows.announce import manifest_tag, tag_this_run
+from flows.artifacts import show_ingested
+from flows.batches import in_batches
+from flows.build import BATCHES_AT_ONCE
+from flows.defaults import may_create, store_uri, workers
+
+
+@flow(
+    name="ingest-crawl",
+    flow_run_name="ingest {recipe}",
+    task_runner=ThreadPoolTaskRunner(max_workers=BATCHES_AT_ONCE),  # type: ignore[arg-type]
+    persist_result=False,
+)
+def ingest_crawl(recipe: str, store: str | None = None, set: list[str] = []) -> list[str]:  # noqa: B006
+    """Publish the documents of every new crawl and return the digests of the new manifests, oldest first.
+
+    Args:
+        recipe: a TOML file, or the name of one in recipes/.
+        store: folder or s3://bucket/prefix; else CORPUSMILL_STORE, else .corpusmill/store.
+        set: overrides of the recipe, `key.path=value`.
+    """
+    # Imported here: a supervisor that only registers this flow, and a worker, need neither pyarrow nor numba.
+    from corpusmill.config import load_recipe
+    from corpusmill.store import open_store
+    from tasks.ingest import ingest
+
+    log = get_run_logger()
+    wanted = load_recipe(recipe, set)
+    uri = store_uri(store)
+    where = open_store(uri, create=may_create(uri))
+    with in_batches(workers()) as run:
+        done = ingest(wanted, where, run)
+    added = [manifest["snapshot"]["id"] for _, manifest in done.published]
+    tags = [manifest_tag(digest) for digest, _ in done.published] + [f"snapshot:{snapshot}" for snapshot in added]
+    tag_this_run([f"dataset:{done.name}", *tags])
+    show_ingested(done.name, done.digest, done.published, where.uri)
+    said = ", ".join(added) or "nothing new"
+    log.info("%s: %s; %d units run, %d reused", done.name, said, done.units_run, done.units_reused)
+    return [digest for digest, _ in done.published]

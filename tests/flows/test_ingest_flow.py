@@ -1,0 +1,67 @@
+"""The flow `ingest-crawl` on a real server: two triggers at once, one after the other, and nothing twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corpusmill.store import open_store
+from flows.deploy import apply_deployment, deployments
+from tests.acquire.server import serve
+from tests.flows.waiting import artifacts_of, logs_of, until_final
+from tests.ingest.crawls import FILES, OLD, add_crawl, locator, recipe
+from tests.ingest.crawls import run as ingest_here
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+RECIPE = 'name = "web"\n[source.crawl]\nkind = "common-crawl"\nroot = "{root}"\ncrawls = ["newest"]\n'
+
+
+def test_a_second_trigger_waits_and_finds_nothing_to_do(
+    client: SyncPrefectClient, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    add_crawl(tmp_path / "tree", OLD)
+    store = open_store(tmp_path / "store", create=True)
+    file = tmp_path / "web.toml"
+    with serve(tmp_path / "tree") as server:
+        file.write_text(RECIPE.format(root=server.address))
+        asked = {"recipe": str(file), "store": store.uri, "set": []}
+        # By both deployments: the limit of one of them does not know of the other's runs.
+        triggered = [run("ingest-crawl/manual", **asked), run("ingest-crawl/nightly", **asked)]
+        ended = [until_final(client, flow_run) for flow_run in triggered]
+        fetched = Counter({path: n for path, n in server.requests.items() if path.endswith(".warc.gz")})
+    for flow_run in ended:
+        assert flow_run.state.is_completed(), logs_of(client, flow_run)
+    first, second = sorted(ended, key=lambda flow_run: flow_run.start_time)
+    assert first.end_time <= second.start_time
+    assert fetched == Counter(locator(OLD, number) for number in range(FILES))
+    (entry,) = store.history("web-documents")
+    assert (
+        entry["manifest"] == ingest_here(recipe(tmp_path / "tree"), open_store(tmp_path / "other", create=True)).digest
+    )
+
+    assert any(f"web-documents: {OLD}; {FILES} units run" in line for line in logs_of(client, first))
+    assert any("nothing new; 0 units run" in line for line in logs_of(client, second))
+    assert {f"snapshot:{OLD}", "dataset:web-documents", f"manifest:{entry['manifest'][:16]}"} <= set(first.tags)
+    assert set(artifacts_of(client, first)) == {"funnel", "ingested", "manifest"}
+    assert set(artifacts_of(client, second)) == {"ingested"}
+
+
+def test_the_server_knows_schedule_and_limit_and_keeps_what_people_switched_on(client: SyncPrefectClient) -> None:
+    def known() -> Any:
+        return client.read_deployment_by_name("ingest-crawl/nightly")
+
+    (schedule,) = known().schedules
+    assert (schedule.schedule.cron, schedule.schedule.timezone, schedule.active) == ("0 2 * * *", "UTC", False)
+    for name in ("ingest-crawl/nightly", "ingest-crawl/manual"):
+        deployment = client.read_deployment_by_name(name)
+        assert deployment.global_concurrency_limit.limit == 1
+        assert deployment.concurrency_options.collision_strategy.value == "ENQUEUE"
+    client.update_deployment_schedule(known().id, schedule.id, active=True)
+    apply_deployment(client, deployments()["ingest-crawl/nightly"])
+    (again,) = known().schedules
+    assert again.active
+    client.update_deployment_schedule(known().id, again.id, active=False)
