@@ -63,7 +63,7 @@ def planned(recipe: Recipe, root: Path) -> Crawl:
     """The recipe's files as it would read them."""
     from tasks import acquire
 
-    files = tuple(unit.locator for unit in acquire.plan(recipe))
+    files = tuple(dict.fromkeys(unit.locator for unit in acquire.plan(recipe)))  # a large file has several units
     if not files:
         raise NotFound(f"no files for recipe {recipe.name!r} below {root}", "its source lists none")
     return Crawl(recipe, root, files)

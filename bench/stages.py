@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -55,8 +56,7 @@ def timed(watch: Stopwatch) -> Iterator[None]:
             replace(owner, name, watch.function(step, getattr(owner, name)))
 
         replace(extract, "batches", watch.generator("read", extract.batches))
-        for name in ("__enter__", "extract", "__exit__"):
-            function("extract", Sandbox, name)
+        function("extract", Sandbox, "extract")
         function("documents", extract, "extract_file")
         make_judge = judge._judge
         replace(judge, "_judge", lambda group, *args: watch.function(group, make_judge(group, *args)))
@@ -123,8 +123,9 @@ def in_wanted_languages(measured: Measured, store: Store) -> dict[str, set[int]]
     for place, output in found.items():
         at = store.table(output["documents"], columns=["offset"]).column("offset").to_pylist()
         ended = store.table(output["decisions"], columns=["stage"]).column("stage").to_pylist()
-        locator = place.partition("/")[2]  # after the source's name
-        offsets[locator] = {offset for offset, stage in zip(at, ended, strict=True) if stage != "language"}
+        locator = re.sub(r"#\d+$", "", place.partition("/")[2])  # without source and number of the block
+        wanted = {offset for offset, stage in zip(at, ended, strict=True) if stage != "language"}
+        offsets.setdefault(locator, set()).update(wanted)
     return offsets
 
 
