@@ -117,13 +117,3 @@ def test_redirects_are_followed_to_http_only(folder: Path) -> None:
         server.fault = lambda n, path: "redirect:/again"
         with pytest.raises(Unavailable, match="more than 5 times"):
             get(f"{server.address}/old")
-
-
-def test_a_public_host_may_not_lead_to_a_private_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    addresses = {"public.example": "8.8.8.8", "inside.example": "10.0.0.7", "127.0.0.1": "127.0.0.1"}
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port: [(0, 0, 0, "", (addresses[host], 0))])
-    http._may_follow("http://127.0.0.1/a", "http://inside.example/")  # the user chose a private root
-    http._may_follow("http://public.example/a", "https://public.example/b")
-    for target in ("http://inside.example/", "http://127.0.0.1/"):
-        with pytest.raises(Unavailable, match="may not lead to a private one"):
-            http._may_follow("http://public.example/a", target)

@@ -1,0 +1,147 @@
+"""Where requests may go: http and https only, from a public host never to a private one.
+
+The root of a source is the user's own setting, and may be private. What it leads to is not: each redirect is checked
+again, by the addresses that the name resolves to, and once more by the address that a connection really has (a name
+may resolve to something else the second time). Link-local addresses, where clouds keep credentials, are private to
+everybody. `CORPUSMILL_ALLOW_HOSTS` lists host names that may be led to all the same.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from corpusmill.errors import Unavailable
+
+ALLOW = "CORPUSMILL_ALLOW_HOSTS"
+
+
+def check_address(address: str) -> bool:
+    """Whether the address of a source may lead to private hosts: it is one itself, or is allowed to.
+
+    Raises:
+        Unavailable: it is not an address of http or https, or it is link-local.
+    """
+    host = _host(address, address)
+    if host in allowed_hosts():
+        return True
+    found = _resolved(host)
+    if any(address.is_link_local for address in found):
+        raise Unavailable(f"{address} is link-local", f"{host} is {found[0]}", f"Name the host in {ALLOW}.")
+    return not all(map(_is_public, found))
+
+
+def check_redirect(address: str, target: str, private: bool) -> bool:
+    """Whether the target of a redirect is reached without restriction.
+
+    Args:
+        address: where the request began.
+        target: where it is led now.
+        private: what `check_address` said of the beginning.
+
+    Raises:
+        Unavailable: it may not go there.
+    """
+    host = _host(address, target)
+    if host in allowed_hosts():
+        return True
+    found = _resolved(host)
+    same = host == urlsplit(address).hostname
+    if any(one.is_link_local for one in found) and not same:
+        raise Unavailable(f"{address} redirects to {target}", "it is link-local", f"Name the host in {ALLOW}.")
+    if not private and not all(map(_is_public, found)):
+        raise Unavailable(
+            f"{address} redirects to {target}",
+            "a public host may not lead to a private one",
+            f"If it should, name the host in {ALLOW}.",
+        )
+    return private
+
+
+def allowed_hosts() -> frozenset[str]:
+    """Hosts that the environment allows."""
+    return frozenset(name.strip().lower() for name in os.environ.get(ALLOW, "").split(",") if name.strip())
+
+
+def _host(address: str, target: str) -> str:
+    try:
+        parts = urlsplit(target)
+        parts.port  # noqa: B018  raises for what is no port
+    except ValueError as err:
+        raise Unavailable(f"{target} is no address", str(err)) from err
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        what = f"{target} cannot be read" if target == address else f"{address} redirects to {target}"
+        raise Unavailable(what, "only http and https are followed")
+    return parts.hostname
+
+
+def _resolved(host: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    try:
+        found = socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return []  # it will not answer either
+    return [_plain(ipaddress.ip_address(str(entry[4][0]).partition("%")[0])) for entry in found]
+
+
+def _plain(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """An IPv4 address that is written as IPv6, as IPv4."""
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return address.is_global and not address.is_multicast
+
+
+class _Checked:
+    """A connection that ends at once if its other end is not public."""
+
+    host: str
+
+    def _new_conn(self) -> socket.socket:
+        sock: socket.socket = super()._new_conn()  # type: ignore[misc]
+        peer = _plain(ipaddress.ip_address(str(sock.getpeername()[0]).partition("%")[0]))
+        if not _is_public(peer):
+            sock.close()
+            raise Unavailable(
+                f"{self.host} leads to {peer}",
+                "a public host may not lead to a private one",
+                f"If it should, name the host in {ALLOW}.",
+            )
+        return sock
+
+
+class _CheckedHTTP(_Checked, HTTPConnection):
+    pass
+
+
+class _CheckedHTTPS(_Checked, HTTPSConnection):
+    pass
+
+
+class _HTTPPool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _CheckedHTTP
+
+
+class _HTTPSPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _CheckedHTTPS
+
+
+def pools(private: bool, **options: Any) -> urllib3.PoolManager:
+    """Connections; unless they may be private, each is checked by the address it has.
+
+    Args:
+        private: what `check_address` or `check_redirect` said.
+        options: of urllib3.PoolManager.
+    """
+    manager = urllib3.PoolManager(**options)
+    if not private:
+        manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
+    return manager

@@ -1,0 +1,172 @@
+"""How often a host is asked by this process, and by all of a cluster; what was asked and waited is counted.
+
+A token bucket for each public host (the user's own hosts are not held back); a host that says it is busy is left alone
+by all threads until it wants to be asked again. `CORPUSMILL_REQUESTS_PER_S` sets the rate, for every host.
+`CORPUSMILL_HTTP_LID=module:function` names what holds for all machines together: `function(host)` gives a context
+manager in which one request and its body are had.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, cast
+
+from corpusmill.errors import UsageError
+
+RATE_PER_S = 10.0
+BURST = 20.0
+
+Lid = Callable[[str], AbstractContextManager[Any]]
+
+
+@dataclass
+class Traffic:
+    """What requests came to. Kept with a run, never in receipts: no digest may depend on it."""
+
+    requests: int = 0
+    retries: int = 0
+    """Attempts that had to be made again: busy servers, broken connections, bodies cut."""
+    damaged: int = 0
+    """Bodies that came damaged, and were fetched again."""
+    received_bytes: int = 0
+    waited_s: float = 0.0
+    """For the bucket, and for servers to recover."""
+
+    def add(self, other: Traffic) -> None:
+        """Add another count."""
+        self.requests += other.requests
+        self.retries += other.retries
+        self.damaged += other.damaged
+        self.received_bytes += other.received_bytes
+        self.waited_s += other.waited_s
+
+    def as_dict(self) -> dict[str, int | float]:
+        """For a file of a run; waited seconds to the millisecond."""
+        return {**self.__dict__, "waited_s": round(self.waited_s, 3)}
+
+
+_watching = threading.local()
+
+
+@contextmanager
+def watched() -> Iterator[Traffic]:
+    """Count what this thread asks for within the block; blocks may be nested."""
+    outer, traffic = getattr(_watching, "traffic", None), Traffic()
+    _watching.traffic = traffic
+    try:
+        yield traffic
+    finally:
+        _watching.traffic = outer
+        if outer is not None:
+            outer.add(traffic)
+
+
+def count(**amounts: float) -> None:
+    """Add to the count of this thread, if anybody watches."""
+    traffic = getattr(_watching, "traffic", None)
+    for name, amount in amounts.items() if traffic is not None else ():
+        setattr(traffic, name, getattr(traffic, name) + amount)
+
+
+@dataclass
+class Bucket:
+    """Tokens for requests to one host: `burst` at once, `rate` a second from then on.
+
+    Args:
+        rate: requests a second; None for as many as come.
+    """
+
+    rate: float | None
+    burst: float = BURST
+    clock: Callable[[], float] = time.monotonic
+    _tokens: float = field(init=False)
+    _at: float = field(init=False)
+    _closed_until: float = field(init=False)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._tokens, self._at = self.burst, self.clock()
+        self._closed_until = self._at
+
+    def take(self) -> float:
+        """Take one token; returns for how many seconds the caller has to wait before the request."""
+        with self._lock:
+            now = self.clock()
+            wait = max(0.0, self._closed_until - now)
+            if self.rate is not None:
+                self._tokens = min(self.burst, self._tokens + (now - self._at) * self.rate) - 1
+                self._at = now
+                wait = max(wait, -self._tokens / self.rate)
+            return wait
+
+    def close(self, seconds: float) -> None:
+        """Nobody asks this host for so long."""
+        with self._lock:
+            self._closed_until = max(self._closed_until, self.clock() + seconds)
+
+
+_buckets: dict[str, Bucket] = {}
+_buckets_lock = threading.Lock()
+
+
+def bucket(host: str, private: bool) -> Bucket:
+    """The bucket of a host in this process."""
+    with _buckets_lock:
+        if host not in _buckets:
+            _buckets[host] = Bucket(_rate(private))
+        return _buckets[host]
+
+
+@contextmanager
+def turn(host: str, private: bool, sleep: Callable[[float], None]) -> Iterator[None]:
+    """One request to a host, body included, when it is its turn.
+
+    Raises:
+        UsageError: the rate or the lid of the environment cannot be used.
+    """
+    wait = bucket(host, private).take()
+    if wait > 0:
+        count(waited_s=wait)
+        sleep(wait)
+    began = time.monotonic()
+    with lid()(host):
+        count(requests=1, waited_s=time.monotonic() - began)
+        yield
+
+
+def _rate(private: bool) -> float | None:
+    given = os.environ.get("CORPUSMILL_REQUESTS_PER_S")
+    if not given:
+        return None if private else RATE_PER_S
+    try:
+        rate = float(given)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < float("inf"):
+        raise UsageError(f"CORPUSMILL_REQUESTS_PER_S is {given!r}", "expected a number above 0")
+    return rate
+
+
+def lid() -> Lid:
+    """What the environment names as the lid of all machines together; without one, nothing holds a request back."""
+    return _lid_named(os.environ.get("CORPUSMILL_HTTP_LID", ""))
+
+
+@lru_cache(maxsize=8)
+def _lid_named(name: str) -> Lid:
+    if not name:
+        return lambda host: nullcontext()
+    module, _, function = name.partition(":")
+    try:
+        return cast(Lid, getattr(importlib.import_module(module), function))
+    except (ImportError, AttributeError, ValueError) as err:
+        raise UsageError(
+            f"CORPUSMILL_HTTP_LID is {name!r}", str(err), "Give module:function, importable by the workers."
+        ) from err
