@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flows import supervisor
+from flows.platform import sample_crawl
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -40,6 +42,19 @@ def alerts() -> Iterator[Alerts]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield Alerts(f"http://127.0.0.1:{server.server_address[1]}/", told)
         server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample crawl, made once."""
+    return sample_crawl(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, sample: Path) -> Path:
+    """A home of a platform in which the sample crawl lies already."""
+    shutil.copytree(sample, tmp_path / "demo")
+    return tmp_path
 
 
 @dataclass(frozen=True)

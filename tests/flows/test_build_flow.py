@@ -17,7 +17,6 @@ from corpusmill.config import load_recipe
 from corpusmill.processes import alive, descendants
 from corpusmill.store import open_store
 from flows.demo import overrides, result_of
-from flows.platform import sample_crawl
 from flows.supervisor import Platform
 from tests.flows.conftest import Alerts
 from tests.flows.waiting import artifacts_of, logs_of, until_final
@@ -29,12 +28,10 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(sample: Path) -> Path:
     """A folder with the sample crawl and an empty store."""
-    folder = tmp_path_factory.mktemp("build")
-    sample_crawl(folder)
-    open_store(folder / "store", create=True)
-    return folder
+    open_store(sample.parent / "store", create=True)
+    return sample.parent
 
 
 def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_training(

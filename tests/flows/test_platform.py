@@ -57,60 +57,60 @@ def state(home: Path) -> dict[str, Any]:
     return data
 
 
-def test_up_leaves_a_guarded_platform_running_and_down_leaves_nothing(tmp_path: Path) -> None:
-    out = said(mill("up", "--host", "0.0.0.0", home=tmp_path))
-    api, env = state(tmp_path)["api_url"], state(tmp_path)["env"]
+def test_up_leaves_a_guarded_platform_running_and_down_leaves_nothing(home: Path) -> None:
+    out = said(mill("up", "--host", "0.0.0.0", home=home))
+    api, env = state(home)["api_url"], state(home)["env"]
     assert api.removesuffix("/api") in out
     assert "prefect deployment run 'build-dataset/demo' --watch" in out
     assert env["PREFECT_API_AUTH_STRING"] in out
-    assert (tmp_path / "platform.json").stat().st_mode & 0o077 == 0
+    assert (home / "platform.json").stat().st_mode & 0o077 == 0
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{api}/work_pools/cpu", timeout=20)
     assert refused.value.code in (401, 403)
     request = urllib.request.Request(f"{api}/work_pools/cpu")
     request.add_header("Authorization", f"Basic {base64.b64encode(env['PREFECT_API_AUTH_STRING'].encode()).decode()}")
     until(lambda: json.load(urllib.request.urlopen(request, timeout=20))["status"] == "READY", timeout_s=60)
-    ours = [Proc(**state(tmp_path)[role]) for role in ("server", "workers")]
+    ours = [Proc(**state(home)[role]) for role in ("server", "workers")]
     assert all(alive(proc) for proc in ours)
-    assert "already up" in said(mill("up", home=tmp_path))
-    assert f"healthy (pid {ours[0].pid})" in said(mill("status", home=tmp_path))
+    assert "already up" in said(mill("up", home=home))
+    assert f"healthy (pid {ours[0].pid})" in said(mill("status", home=home))
     family = [*ours, *descendants([proc.pid for proc in ours])]
-    assert said(mill("down", home=tmp_path)).endswith("stopped\n")
+    assert said(mill("down", home=home)).endswith("stopped\n")
     assert not [proc for proc in family if alive(proc)]
-    assert not (tmp_path / "platform.json").exists()
-    assert "nothing runs" in said(mill("down", home=tmp_path))
+    assert not (home / "platform.json").exists()
+    assert "nothing runs" in said(mill("down", home=home))
 
 
-def test_a_given_server_is_used_and_left_alone(platform: Platform, tmp_path: Path) -> None:
-    said(mill("up", home=tmp_path, api_url=platform.api_url))
-    assert state(tmp_path)["server"] is None
-    workers = Proc(**state(tmp_path)["workers"])
+def test_a_given_server_is_used_and_left_alone(platform: Platform, home: Path) -> None:
+    said(mill("up", home=home, api_url=platform.api_url))
+    assert state(home)["server"] is None
+    workers = Proc(**state(home)["workers"])
     assert alive(workers)
-    said(mill("down", home=tmp_path))
+    said(mill("down", home=home))
     assert not alive(workers)
     assert is_healthy(platform.api_url)
 
 
-def test_an_interrupted_up_leaves_nothing(tmp_path: Path) -> None:
-    process = mill("up", home=tmp_path)
+def test_an_interrupted_up_leaves_nothing(home: Path) -> None:
+    process = mill("up", home=home)
     deadline = time.monotonic() + 60
-    while not (tmp_path / "platform.json").exists():
+    while not (home / "platform.json").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    server = Proc(**state(tmp_path)["server"])
+    server = Proc(**state(home)["server"])
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert not alive(server)
-    assert not (tmp_path / "platform.json").exists()
+    assert not (home / "platform.json").exists()
 
 
-def test_down_does_not_touch_a_process_that_only_has_the_same_id(tmp_path: Path) -> None:
+def test_down_does_not_touch_a_process_that_only_has_the_same_id(home: Path) -> None:
     me = identify(os.getpid())
     assert me is not None
     data = {"api_url": "http://127.0.0.1:9/api", "env": {}, "store": "s", "owned": True}
     recycled = {"pid": me.pid, "started": "long ago"}
-    (tmp_path / "platform.json").write_text(json.dumps({**data, "server": recycled, "workers": None}))
-    assert "nothing runs" in said(mill("down", home=tmp_path))
+    (home / "platform.json").write_text(json.dumps({**data, "server": recycled, "workers": None}))
+    assert "nothing runs" in said(mill("down", home=home))
     assert alive(me)

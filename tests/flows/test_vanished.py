@@ -24,20 +24,20 @@ def ask(url: str, body: dict[str, Any] | None = None) -> Any:
 
 @pytest.mark.long
 def test_a_run_whose_machine_vanished_is_marked_crashed(
-    tmp_path: Path, toy: tuple[str, str], training_config: Callable[[int], str]
+    home: Path, toy: tuple[str, str], training_config: Callable[[int], str]
 ) -> None:
-    said(mill("up", home=tmp_path))
+    said(mill("up", home=home))
     try:
-        api = state(tmp_path)["api_url"]
+        api = state(home)["api_url"]
         deployment = ask(f"{api}/deployments/name/train/demo")["id"]
         wish = {"manifest": "toy", "config": training_config(1_000_000), "store": toy[0]}
         run = ask(f"{api}/deployments/{deployment}/create_flow_run", {"parameters": wish})["id"]
         heartbeat = {"filter": {"event": {"name": ["prefect.flow-run.heartbeat"]}}}
         until(lambda: ask(f"{api}/events/filter", heartbeat)["events"], 180)
-        workers = Proc(**state(tmp_path)["workers"])
+        workers = Proc(**state(home)["workers"])
         for proc in [workers, *descendants([workers.pid])]:
             os.kill(proc.pid, signal.SIGKILL)
         until(lambda: ask(f"{api}/flow_runs/{run}")["state"]["type"] == "CRASHED", 240)
         assert "No heartbeat for 90 s" in ask(f"{api}/flow_runs/{run}")["state"]["message"]
     finally:
-        said(mill("down", home=tmp_path))
+        said(mill("down", home=home))
