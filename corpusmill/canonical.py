@@ -55,7 +55,8 @@ def _utf16(key: object, path: str) -> bytes:
     return key.encode("utf-16-be")
 
 
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_QUOTED = json.JSONEncoder(ensure_ascii=False).encode
+"""RFC 8785 escapes what JSON must escape, in the short form where there is one; so does this, in C."""
 
 
 def _string(text: str, path: str) -> str:
@@ -63,7 +64,7 @@ def _string(text: str, path: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError as err:
         raise ValueError(f"{path}: lone surrogate at character {err.start}") from err
-    return '"' + "".join(_ESCAPES.get(c) or (c if c >= " " else f"\\u{ord(c):04x}") for c in text) + '"'
+    return _QUOTED(text)
 
 
 def _number(value: float, path: str) -> str:

@@ -25,6 +25,8 @@ from corpusmill.errors import MillError, Unavailable, UsageError
 INTERRUPTED, TERMINATED, PIPE_CLOSED = 130, 143, 141
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "plan": ("tasks.commands:plan", "How much a recipe has to read and do; writes nothing."),
+    "ingest": ("tasks.commands:ingest", "Publish the documents of every new crawl."),
     "build": ("tasks.commands:build", "Build one dataset and publish its manifest."),
     "funnel": ("corpusmill.commands.datasets:funnel", "How many documents each stage kept, and why the others ended."),
     "rejects": ("corpusmill.commands.datasets:rejects", "A sample of what was rejected, by reason."),

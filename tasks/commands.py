@@ -1,40 +1,47 @@
-"""Verbs of `mill` that run tasks: build and export. `corpusmill.cli` names them; they are imported when used."""
+"""Verbs of `mill` that run tasks: build, ingest, plan and export.
+
+`corpusmill.cli` names them; they are imported when used.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from corpusmill.commands.common import DEFAULT_STORE, InStore, human_bytes, table
 
+if TYPE_CHECKING:
+    from corpusmill import config
+    from corpusmill.store import Store
+
+
+Recipe = Annotated[str, Parameter(help="A TOML file, or the name of one in recipes/.")]
+Set = Annotated[
+    tuple[str, ...], Parameter(name="--set", help="Override a key of the recipe: key.path=value; may be repeated.")
+]
+Workers = Annotated[int | None, Parameter(help="Processes; else as many as there are cores.")]
+CreateStore = Annotated[bool, Parameter(help="Make a store at --store if there is none.")]
+
 
 def build(
-    recipe: Annotated[str, Parameter(help="A TOML file, or the name of one in recipes/.")],
+    recipe: Recipe,
     /,
     *,
-    set_: Annotated[
-        tuple[str, ...], Parameter(name="--set", help="Override a key of the recipe: key.path=value; may be repeated.")
-    ] = (),
-    workers: Annotated[int | None, Parameter(help="Processes; else as many as there are cores.")] = None,
-    create_store: Annotated[bool, Parameter(help="Make a store at --store if there is none.")] = False,
+    set_: Set = (),
+    workers: Workers = None,
+    create_store: CreateStore = False,
     options: InStore = InStore(),
 ) -> None:
     """Build one dataset and publish its manifest. Finished units are never run again."""
+    wanted, store = _prepared(recipe, set_, workers, create_store, options)
     from corpusmill import funnel
-    from corpusmill.config import load_recipe
     from corpusmill.engine import Engine
-    from corpusmill.errors import UsageError
-    from corpusmill.store import open_store
 
-    if workers is not None and workers < 1:
-        raise UsageError(f"--workers {workers}", "expected a positive number")
-    wanted = load_recipe(recipe, set_)
-    at_default = Path(options.uri).absolute() == Path(DEFAULT_STORE).absolute()
-    store = open_store(options.uri, create=create_store or at_default)
     # Imported last: it takes a second, and what was typed wrong should be said at once.
     from tasks.chain import build as run_chain
     from tasks.progress import shown
@@ -62,6 +69,101 @@ def build(
     )
 
 
+def ingest(
+    recipe: Recipe,
+    /,
+    *,
+    set_: Set = (),
+    workers: Workers = None,
+    create_store: CreateStore = False,
+    options: InStore = InStore(),
+) -> None:
+    """Publish the documents of every crawl that is new since the last time. Nothing is fetched twice."""
+    wanted, store = _prepared(recipe, set_, workers, create_store, options)
+    from corpusmill.engine import Engine
+    from tasks.ingest import ingest as run_ingest
+    from tasks.progress import shown
+
+    with Engine(workers or _cores()) as engine, shown(engine, sys.stderr) as run:
+        done = run_ingest(wanted, store, run)
+    added = [
+        {
+            "source": manifest["snapshot"]["source"],
+            "snapshot": manifest["snapshot"]["id"],
+            "files": len(manifest["inputs"]),
+            "bytes": sum(item["bytes"] for item in manifest["inputs"]),
+            "documents": manifest["funnel"][-1]["docs_out"],
+            "manifest": digest,
+        }
+        for digest, manifest in done.published
+    ]
+    lines = table(
+        ("source", "snapshot", "files", "bytes", "documents", "manifest"),
+        [(*list(row.values())[:-1], str(row["manifest"])[:12]) for row in added],
+        numbers=(2, 3, 4),
+    )
+    newest = f"{done.name}@{done.digest}" if done.digest else f"{done.name}: no manifest yet"
+    counts = f"{done.units_run:,} units run, {done.units_reused:,} reused"
+    options.answer(
+        {
+            "name": done.name,
+            "manifest": done.digest,
+            "published": added,
+            "units_run": done.units_run,
+            "units_reused": done.units_reused,
+        },
+        f"{lines}\n\n{counts}\n{newest}" if added else f"nothing new\n{newest}",
+    )
+
+
+def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> None:
+    """Say how much a recipe has to read and do, and what is done already. Nothing is written."""
+    from corpusmill.config import load_recipe
+    from corpusmill.errors import NotFound
+    from corpusmill.store import open_store
+    from tasks.plan import plan as make
+
+    wanted = load_recipe(recipe, set_)
+    try:
+        store = open_store(options.uri)
+    except NotFound:
+        store = None
+    planned = make(wanted, store).to_json()
+    options.answer(planned, _plan_text(planned))
+
+
+def _plan_text(planned: Mapping[str, Any]) -> str:
+    """A plan for people."""
+
+    def size(value: int | None, sampled: bool) -> str:
+        return "unknown" if value is None else ("about " if sampled else "") + human_bytes(value)
+
+    rows = [
+        (
+            part["source"],
+            part["snapshot"],
+            part["files"],
+            part["done"],
+            size(part["size"], part["sampled"]),
+            size(part["todo"], part["sampled"]),
+            "yes" if part["new"] else "",
+        )
+        for part in planned["sources"]
+    ]
+    lines = table(("source", "snapshot", "files", "done", "size", "to read", "to ingest"), rows, numbers=(2, 3, 4, 5))
+    runs = planned["task_runs"]
+    flows = ", ".join(f"{name} {count}" for name, count in runs.items() if name != "most")
+    hours = planned["core_hours"]
+    said = {name: "unknown" if value is None else f"{value:,.2f}" for name, value in hours.items()}
+    least = "at least " if planned["requests_at_least"] else ""
+    return (
+        f"{lines}\n\n"
+        f"requests    {least}{planned['requests']:,}\n"
+        f"task runs   {flows} (of {runs['most']} at most)\n"
+        f"core-hours  about {said['extract']} to extract, {said['judge_to_pack']} from judging to packing"
+    )
+
+
 def export(
     ref: Annotated[str, Parameter(help="name, name@digest, or a whole digest.")],
     /,
@@ -86,6 +188,21 @@ def export(
         },
         f"{done.file}: {done.lines:,} lines, {human_bytes(done.size)}, sha256 {done.sha256}",
     )
+
+
+def _prepared(
+    recipe: str, overrides: Sequence[str], workers: int | None, create_store: bool, options: InStore
+) -> tuple[config.Recipe, Store]:
+    """What a verb that runs units needs, checked before anything heavy is imported."""
+    from corpusmill.config import load_recipe
+    from corpusmill.errors import UsageError
+    from corpusmill.store import open_store
+
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers {workers}", "expected a positive number")
+    wanted = load_recipe(recipe, overrides)
+    at_default = Path(options.uri).absolute() == Path(DEFAULT_STORE).absolute()
+    return wanted, open_store(options.uri, create=create_store or at_default)
 
 
 def _cores() -> int:

@@ -41,15 +41,7 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
         Unavailable: the file, or the place it is in, is away.
         Refused: the file has other bytes than when it was read before.
     """
-    unit = Unit(
-        "extract",
-        VERSION,
-        {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()},
-        (),
-        {},
-        acquire.libraries(source, recipe),
-    )
-    seen = Unit("source", VERSION, source.identity(), ())
+    unit, seen = units_of(source, recipe)
     if (receipt := store.receipt(unit)) and (read_before := store.receipt(seen)):
         return Done(read_before, reused=True), Done(receipt, reused=True)
     with acquire.fetched(source, recipe) as file:
@@ -62,6 +54,19 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
                 "Give the new state of the source another snapshot, or use a new store.",
             )
         return known, once(store, unit, lambda: _extract(unit, source, file, recipe, store))
+
+
+def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
+    """The unit that extracts a source file, and the one that remembers which bytes were read."""
+    made = Unit(
+        "extract",
+        VERSION,
+        {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()},
+        (),
+        {},
+        acquire.libraries(source, recipe),
+    )
+    return made, Unit("source", VERSION, source.identity(), ())
 
 
 def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -> Receipt:

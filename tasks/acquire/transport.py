@@ -47,7 +47,7 @@ def fetch(root: str, locator: str, begin: int = 0, end: int | None = None) -> It
             path = Path(scratch) / "file"
             try:
                 with path.open("wb") as out:
-                    http.download(_address(root, locator), out)
+                    http.download(address_of(root, locator), out)
             except NotFound as err:  # a list names it, so it should be there
                 raise Unavailable(
                     f"file {locator} is missing at {root}", err.why, "Bring it back, or take it off the list."
@@ -78,7 +78,7 @@ def read(root: str, locator: str) -> bytes:
         Unavailable: the server does not answer.
     """
     if is_http(root):
-        return http.get(_address(root, locator))
+        return http.get(address_of(root, locator))
     try:
         return (folder_of(root) / _safe(locator)).read_bytes()
     except FileNotFoundError as err:
@@ -95,7 +95,7 @@ def read_range(root: str, locator: str, begin: int, size: int) -> bytes:
     """
     try:
         if is_http(root):
-            return http.get_range(_address(root, locator), begin, size)
+            return http.get_range(address_of(root, locator), begin, size)
         with (folder_of(root) / _safe(locator)).open("rb") as file:
             file.seek(begin)
             return file.read(size)
@@ -137,7 +137,8 @@ def _safe(locator: str) -> PurePosixPath:
     return path
 
 
-def _address(root: str, locator: str) -> str:
+def address_of(root: str, locator: str) -> str:
+    """The address of a file below a web root."""
     return f"{root.rstrip('/')}/{quote(str(_safe(locator)))}"
 
 

@@ -66,12 +66,13 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"ETag": etag, "Last-Modified": email.utils.formatdate(0, usegmt=True)}
         if asked and self.headers.get("If-Range", etag) == etag and fault != "no-ranges":
             self.server.ranges[path] += 1
-            begin = int(asked.removeprefix("bytes=").rstrip("-"))
+            first, _, last = asked.removeprefix("bytes=").partition("-")
+            begin, end = int(first), min(int(last or len(data)) + 1, len(data))
             if begin >= len(data):
                 self._answer(416, b"")
                 return
-            headers["Content-Range"] = f"bytes {begin}-{len(data) - 1}/{len(data)}"
-            self._answer(206, data[begin:], cut=fault == "cut", **headers)
+            headers["Content-Range"] = f"bytes {begin}-{end - 1}/{len(data)}"
+            self._answer(206, data[begin:end], cut=fault == "cut", **headers)
         else:
             self._answer(200, data, cut=fault == "cut", **headers)
 
