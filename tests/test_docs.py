@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -52,7 +53,9 @@ def test_every_exit_code_is_explained():
 
 def test_every_recipe_key_is_explained():
     text = reference("recipe.md")
-    for model in (config.Recipe, config.CommonCrawl, config.Files, config.Extract, config.Pack, config.Benchmark):
+    sources = get_args(get_args(config.Source)[0])
+    assert len(sources) == 8
+    for model in (*sources, config.Select, config.Recipe, config.Extract, config.Pack, config.Benchmark):
         for key in model.model_fields:
             assert f"| `{key}` |" in text
 

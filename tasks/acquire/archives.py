@@ -64,7 +64,8 @@ def _folder(path: Path, limit: int, wanted: Callable[[str], bool]) -> Iterator[E
 def members(stream: Iterable[bytes], limit: int, wanted: Callable[[str], bool] = lambda path: True) -> Iterator[Entry]:
     """Members of a tarball that comes as decompressed pieces; as `entries`."""
     try:
-        with tarfile.open(fileobj=Pieces(stream), mode="r|", errors="surrogateescape") as tar:
+        whole = Pieces(stream)
+        with tarfile.open(fileobj=whole, mode="r|", errors="surrogateescape") as tar:
             while (info := tar.next()) is not None:
                 tar.members.clear()  # type: ignore[attr-defined]  # else a large tarball's headers pile up
                 kind = "file" if info.isreg() else "folder" if info.isdir() else "link"
@@ -73,8 +74,23 @@ def members(stream: Iterable[bytes], limit: int, wanted: Callable[[str], bool] =
                     file = tar.extractfile(info)
                     data = file.read() if file else None
                 yield Entry(clean_text(info.name)[0], info.offset, info.size, data, kind)
+            _expect_end(tar, whole)
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as err:
-        raise Damage("truncated" if "unexpected end" in str(err) else "damaged") from err
+        raise Damage("truncated" if "unexpected end" in str(err) or "truncated" in str(err) else "damaged") from err
+
+
+def _expect_end(tar: tarfile.TarFile, whole: Pieces) -> None:
+    """tarfile takes a broken or cut header for the end. Behind the real end are only zeros, and blocks are whole.
+
+    Raises:
+        Damage: it is not the end.
+    """
+    assert tar.fileobj is not None
+    while data := tar.fileobj.read(2**16):
+        if data.strip(b"\0"):
+            raise Damage("damaged")
+    if whole.count % tarfile.BLOCKSIZE:
+        raise Damage("truncated")
 
 
 class Pieces(io.RawIOBase):
@@ -83,6 +99,8 @@ class Pieces(io.RawIOBase):
     def __init__(self, stream: Iterable[bytes]) -> None:
         super().__init__()
         self._pieces, self._held = iter(stream), b""
+        self.count = 0
+        """Bytes taken from the pieces so far."""
 
     def readable(self) -> bool:
         """Yes."""
@@ -97,6 +115,7 @@ class Pieces(io.RawIOBase):
                 break
             parts.append(piece)
             length += len(piece)
+            self.count += len(piece)
         data = b"".join(parts)
         size = len(data) if size < 0 else size
         self._held = data[size:]

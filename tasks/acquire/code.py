@@ -21,7 +21,7 @@ from tasks.acquire.archives import TAR, Entry, entries
 from tasks.acquire.listing import listed
 from tasks.acquire.streams import Damage
 from tasks.acquire.texts import decoded, document, ended, is_binary
-from tasks.acquire.transport import Fetched
+from tasks.acquire.transport import Fetched, folder_of
 from tasks.acquire.units import SourceUnit
 
 VERSION = 1
@@ -59,7 +59,7 @@ def plan(name: str, config: Code, seed: int) -> list[SourceUnit]:
     """
     licences.check_allowed(config.licences, name)
     units = listed(name, config, seed, "code", folders=True)
-    root = Path(config.root.removeprefix("file://"))
+    root = folder_of(config.root)
     return [unit for unit in units if re.search(TAR, unit.locator) or (root / unit.locator).is_dir()]
 
 
@@ -169,8 +169,20 @@ def language_of(path: str, text: str) -> str | None:
     return str(lexer.aliases[0]) if lexer is not None and lexer.aliases else None
 
 
-PLAIN = {".py": "python", ".js": "javascript", ".c": "c", ".go": "go", ".rs": "rust", ".java": "java", ".pl": "perl"}
-"""Names that need no second look: for them, analysing the text costs more than it tells, and `.pl` is not Prolog."""
+PLAIN = {
+    ".c": "c",
+    ".go": "go",
+    ".h": "c",
+    ".java": "java",
+    ".js": "javascript",
+    ".m4": "m4",
+    ".pl": "perl",
+    ".py": "python",
+    ".r": "r",
+    ".rs": "rust",
+}
+"""Suffixes that need no second look: analysing the text costs more than it tells, and takes `.pl` for Prolog, `.r` for
+Rebol, `.h` for Objective-C."""
 
 
 @lru_cache(maxsize=1024)

@@ -25,7 +25,7 @@ from tasks.acquire.units import SourceUnit
 VERSION = 1
 LIBRARIES: tuple[str, ...] = ()
 MAX_PAPER_BYTES = 256 * 2**20  # figures and all, decompressed
-MAX_INPUTS = 1000
+MAX_INPUTS, MAX_DEPTH = 1000, 50
 SOURCES = (".tex", ".ltx", ".latex")
 LIKELY = ("main", "ms", "paper", "article")
 NAMES = re.compile(r"\.(tar|tgz|gz|tex|bz2|xz|zst)$", re.IGNORECASE)
@@ -102,10 +102,10 @@ def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: 
         files = None if data is None else _sources(data)
     except Damage as err:
         return ended(err.reason, **place)
-    if data is None or files is None:
-        return ended("too_large", **place)
-    if data.startswith(b"%PDF") or (list(files) == [""] and is_binary(data)):
+    if data is not None and (data.startswith(b"%PDF") or (files and list(files) == [""] and is_binary(data))):
         return ended("not_html", **place)
+    if files is None or sum(map(len, files.values())) > options.max_payload_bytes:
+        return ended("too_large", **place)
     texts = {name: decoded(content) for name, content in files.items() if not is_binary(content)}
     clean = {name: without_comments(text) for name, (text, _) in texts.items()}
     main = main_file(clean)
@@ -163,7 +163,7 @@ def expanded(main: str, files: Mapping[str, str], limit: int) -> str | None:
         text, position = files[path], 0
         for match in _INPUT.finditer(text):
             found = _resolved(match[1] or match[2], main, files)
-            if found is None or found in open_files or inputs >= MAX_INPUTS:
+            if found is None or found in open_files or inputs >= MAX_INPUTS or len(open_files) >= MAX_DEPTH:
                 continue
             inputs += 1
             yield text[position : match.start()]

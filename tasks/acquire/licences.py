@@ -31,7 +31,8 @@ METADATA = ("PKG-INFO", "METADATA", "package.json", "Cargo.toml", "pyproject.tom
 
 _IDENTIFIER = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9 .+()-]{2,200})")
 _NOT_TERMS = re.compile(
-    r"(?im)^\W*(copyright\b|\(c\)|©|all rights reserved|(the )?[\w -]{0,20}licen[cs]e( \(?[\w -]+\)?)?\W*$).*$"
+    r"(?im)^\W*(copyright\s*(\(c\)|©|\d|[\[<:]|by\b)|\(c\)|©|all rights reserved"
+    r"|(the )?[\w -]{0,20}licen[cs]e( \(?[\w -]+\)?)?\W*$).*$"
 )
 _WORD = re.compile(r"[a-z0-9]+")
 _APPENDIX = "end of terms and conditions"

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Literal
 Fault = Literal["truncated", "damaged"]
 
 READ_BYTES = 256 * 1024
-PIECE_BYTES = 2**20
-ZSTD_STEP = 1024  # compressed bytes at a time: a block of 128 KiB takes 4 of them at the least
+PIECE_BYTES = 2**16  # what a call gives that then meets damage is lost
+ZSTD_STEP = 256  # compressed bytes at a time; a block of up to 128 KiB takes at least 4 of them
 
 GZIP, BZIP2, XZ, ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 MAGICS = (GZIP, BZIP2, XZ, ZSTD)
