@@ -120,6 +120,7 @@ def length(address: str, patience: Patience = DEFAULT) -> int | None:
             said = response.headers.get("Content-Length", "")
             if response.status == 206:
                 said = response.headers.get("Content-Range", "").rpartition("/")[2]
+                response.read()  # so that the connection can be used again
             return int(said) if said.isdigit() else None
 
     return _persist(address, patience, attempt, lambda: 0)
