@@ -121,9 +121,10 @@ def _moved(crawl: Crawl, out: Path, files: Sequence[str]) -> Crawl:
     """The crawl's recipe over some of its files at another root."""
     name = only_source(crawl.recipe)
     source = crawl.recipe.source[name]
+    changed: dict[str, object] = {"root": str(out), "max_files": None, "fraction": None}  # the draw has been made
     if source.kind == "common-crawl":
-        _write_lists(out, files)
-    moved = source.model_copy(update={"root": str(out)})
+        changed["crawls"] = _write_lists(out, files)
+    moved = source.model_copy(update=changed)
     return planned(crawl.recipe.model_copy(update={"source": {name: moved}}), out)
 
 
@@ -137,12 +138,14 @@ def _first_of_each(crawl: Crawl) -> list[str]:
     return list(first.values())
 
 
-def _write_lists(out: Path, files: Sequence[str]) -> None:
-    """`crawl-data/<crawl>/warc.paths.gz` of each crawl; the second part of a locator of Common Crawl is the crawl."""
-    for crawl in sorted({file.split("/")[1] for file in files}):
+def _write_lists(out: Path, files: Sequence[str]) -> tuple[str, ...]:
+    """`crawl-data/<crawl>/warc.paths.gz` of each crawl, which is the second part of a locator; returns the crawls."""
+    crawls = tuple(dict.fromkeys(file.split("/")[1] for file in files))
+    for crawl in crawls:
         listed = "".join(f"{file}\n" for file in files if file.split("/")[1] == crawl)
         with (out / "crawl-data" / crawl / "warc.paths.gz").open("wb") as to:
             to.write(gzip.compress(listed.encode(), mtime=0))
+    return crawls
 
 
 def _responses(path: Path, limit: int | None = None) -> Iterator[tuple[int, bytes]]:

@@ -52,11 +52,10 @@ class Peer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self.process.stdin
-        self.process.stdin.close()
         if kind is not None:
             self.process.terminate()
-        self.process.wait()
+        with self.process:  # closes the pipes, at which it ends, and waits for it
+            pass
 
     def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """The peer's answer to one request.
