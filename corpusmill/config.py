@@ -187,6 +187,10 @@ class Extract(Section):
     max_depth: int = Field(2000, ge=10, description="Elements nested deeper end the document as too_deep.")
     timeout_s: int = Field(30, ge=1, description="CPU seconds a document; tried once more alone at four times this.")
     memory_mb: int = Field(1536, ge=256, description="Address space of a worker above its start.")
+    urls: str | None = where(
+        None,
+        description="URL rules: a name in rules/urls/ or a file; the digest of their lists is part of the identity.",
+    )
     robots: Literal["respect", "ignore"] = Field("respect", description="Whether an owner's noindex or noai counts.")
 
 

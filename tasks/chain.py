@@ -44,6 +44,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     # What is missing is said before a page is read, not after all of them were.
     filtering.rules_of(recipe.filter.rules)
     judge.language_digest(recipe.language.model)
+    extract.url_rules(recipe)
     tally = Count()
     units = acquire.plan(recipe)
     if not units:

@@ -19,6 +19,7 @@ from corpusmill.extractor.modes import Extraction
 from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
 from corpusmill.identity import doc_id
 from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
 from corpusmill.store import Receipt, Store, TableWriter, Unit
 from tasks import acquire
@@ -58,15 +59,32 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
 
 def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
     """The unit that extracts a source file, and the one that remembers which bytes were read."""
+    rules = url_rules(recipe)
+    config = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
     made = Unit(
         "extract",
         VERSION,
-        {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()},
+        {**config, "urls": rules.digest} if rules else config,
         (),
         {},
         acquire.libraries(source, recipe),
     )
     return made, Unit("source", VERSION, source.identity(), ())
+
+
+def url_rules(recipe: Recipe) -> UrlRules | None:
+    """The URL rules that a recipe names.
+
+    Raises:
+        NotFound: there are none of that name. UsageError: they have faults.
+    """
+    return load_url_rules(recipe.extract.urls) if recipe.extract.urls else None
+
+
+def url_facts(recipe: Recipe) -> dict[str, object]:
+    """For a manifest: which URL rules were used; nothing where there were none."""
+    rules = url_rules(recipe)
+    return {"urls": {"file": rules.name, "version": rules.version, "digest": rules.digest}} if rules else {}
 
 
 def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -> Receipt:
@@ -77,7 +95,7 @@ def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -
 def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Recipe, store: Store) -> Receipt:
     config = recipe.extract
     facts = FileFacts()
-    options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots)
+    options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots, urls=url_rules(recipe))
     limits = Limits(timeout_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
     acquired, extracted = Tally("acquire"), Tally("extract")
     repairs = 0

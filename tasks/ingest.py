@@ -66,6 +66,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
             are published; the same call goes on from there.
         Refused: somebody else published meanwhile, or a file has changed since it was read.
     """
+    extract.url_rules(recipe)  # what is missing is said before a page is read
     tally = Count()
     published = []
     head = head_of(recipe, store)
@@ -185,6 +186,7 @@ def publish(
         "parents": [head.digest] if head.digest else [],
         "content": digest_of([content_of(receipt, KIND) for receipt in made]),
     }
+    manifest |= extract.url_facts(recipe)
     check_funnel(manifest["funnel"])
     name = dataset_name(recipe)
     digest = store.publish(name, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)

@@ -65,6 +65,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         "seed": recipe.seed,
         "recipe": recipe.what(),
         "rules": {"file": rules.name, "version": rules.version, "digest": rules.digest},
+        **extract.url_facts(recipe),
         "stages": _stages(parts),
         "models": {"language": judge.language_digest(recipe.language.model)},
         "benchmarks": decontaminate.benchmark_identities(recipe.decontaminate),

@@ -1,7 +1,7 @@
 """The fate of every record of an archive at the door: text to go on with, or one reason why not.
 
-Order of the questions, cheapest first: is the record whole, is it a page that was found, can its body be decoded, is
-it HTML or text, does its owner object, is it text at all.
+Order of the questions, cheapest first: is the record whole, is it a page that was found, is its address let in, can
+its body be decoded, is it HTML or text, does its owner object, is it text at all.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from corpusmill.readers.headers import media_type
 from corpusmill.readers.owner import may_say_so, objects_by_header, objects_by_meta, sends_on
 from corpusmill.readers.screen import Media, classify, is_blank
 from corpusmill.readers.text import clean_text
+from corpusmill.readers.urls import UrlRules
 from corpusmill.readers.warc import FileFacts, RawRecord, read_records
 
 STAGE = "acquire"
@@ -33,6 +34,8 @@ class ReadOptions:
     """Decoded payloads above it end as too_large."""
     robots: Literal["respect", "ignore"] = "respect"
     """Whether an owner's noindex, noai or tdm-reservation counts."""
+    urls: UrlRules | None = None
+    """Hosts and words of addresses that are not let in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def outcome(record: RawRecord, options: ReadOptions) -> Outcome:
         "mime": media_type(declared),
         "payload_bytes": len(record.payload),
     }
-    reason = _early_reason(record)
+    reason = _early_reason(record) or (options.urls.reason(known["url"]) if options.urls else None)
     if reason is None:
         body = decode_body(record.payload, record.http, options.max_payload_bytes)
         reason = body.reason

@@ -12,7 +12,7 @@ from corpusmill.readers.text import clean_text
 
 
 def document(text: str, options: ReadOptions, **known: Any) -> Outcome:
-    """The outcome of a text: a document, or empty_body, or too_large.
+    """The outcome of a text: a document, or empty_body, too_large, or a reason of the URL rules.
 
     Args:
         text: any string; it is cleaned for storage.
@@ -23,6 +23,8 @@ def document(text: str, options: ReadOptions, **known: Any) -> Outcome:
     data = cleaned.encode("utf-8")
     known = {"index": 0, "url": None, "date": None, "mime": "text/plain", "payload_bytes": len(data), **known}
     known["repairs"] = known.get("repairs", 0) + repairs
+    if options.urls and (reason := options.urls.reason(known["url"])):
+        return ended(reason, **known)
     if len(data) > options.max_payload_bytes:
         return ended("too_large", **known)
     if not cleaned.strip():

@@ -12,6 +12,7 @@ import pytest
 from corpusmill import cli, funnel
 from corpusmill.errors import NotFound, Unavailable
 from corpusmill.store import Output, Store, open_store
+from tasks.acquire import plan
 from tasks.chain import build
 from tasks.extract import extract_file
 from tasks.ingest import Ingested, ingest
@@ -189,3 +190,26 @@ def test_a_crawl_that_lists_no_file_is_a_fault(root: Path, store: Store) -> None
     add_crawl(root, NEW, files=0)
     with pytest.raises(NotFound, match=f"{NEW} of source 'crawl' lists no file"):
         run(recipe(root), store)
+
+
+def test_url_rules_end_pages_and_are_part_of_the_identity_by_their_entries(
+    root: Path, store: Store, tmp_path: Path
+) -> None:
+    def rules(name: str, text: str) -> str:
+        (tmp_path / f"{name}.txt").write_text(text)
+        (tmp_path / f"{name}.toml").write_text(f'version = 1\nwords = ["{name}.txt"]\n')
+        return str(tmp_path / f"{name}.toml")
+
+    ((_, manifest),) = run(recipe(root, urls=rules("one", "river\n")), store).published
+    acquired = manifest["funnel"][0]
+    assert acquired["reasons"]["url_word"]["docs"] == FILES
+    assert manifest["urls"]["version"] == 1
+    assert str(tmp_path) not in json.dumps(manifest)
+
+    def units_run(wanted: Any) -> int:
+        return sum(not extract_file(unit, wanted, store)[1].reused for unit in plan(wanted))
+
+    assert units_run(recipe(root, urls=rules("same", "# another file\nRIVER\n"))) == 0
+    assert units_run(recipe(root, urls=rules("more", "river\ngarden\n"))) == FILES
+    with pytest.raises(NotFound, match="no URL rules"):
+        run(recipe(root, urls="nowhere"), store)
