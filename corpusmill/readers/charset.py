@@ -24,9 +24,9 @@ Origin = Literal["bom", "header", "meta", "detected", "default"]
 META_BYTES = 16 * 1024  # browsers look at 1,024; real pages have it later
 DETECT_BYTES = 128 * 1024
 
-_META = re.compile(
-    rb"<meta[\s/][^>]{0,1000}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})|<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{2,40})",
-    re.IGNORECASE,
+_META = re.compile(  # the literal beginning is searched for fast, which a flag for any case would prevent
+    rb"<(?:[mM][eE][tT][aA][\s/][^>]{0,1000}?[cC][hH][aA][rR][sS][eE][tT]\s*=\s*[\"']?\s*([\w.:-]{2,40})"
+    rb"|\?[xX][mM][lL]\s[^>]{0,200}?[eE][nN][cC][oO][dD][iI][nN][gG]\s*=\s*[\"']([\w.:-]{2,40}))"
 )
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
@@ -144,7 +144,9 @@ def _claims(data: bytes, content_type: str | None, markup: bool) -> Iterator[tup
         yield label, "header"
     if markup:
         head = data[:META_BYTES]
-        match = _META.search(_COMMENT.sub(b"", head) if b"<!--" in head else head)
+        match = _META.search(head)
+        if match and head.find(b"<!--", 0, match.start()) >= 0:
+            match = _META.search(_COMMENT.sub(b"", head))
         if match:
             yield (match[1] or match[2]).decode("ascii", "ignore"), "meta"
 

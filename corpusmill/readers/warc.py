@@ -28,6 +28,19 @@ MAGICS = (GZIP_MAGIC, b"WARC/", ZSTD_MAGIC, LZ4_MAGIC)
 COUNTED_TYPES = ("warcinfo", "request", "metadata", "continuation")
 
 
+class _Lower(dict[bytes, str]):
+    """Header names in lower case; the first thousand are remembered."""
+
+    def __missing__(self, name: bytes) -> str:
+        lower = name.decode().lower()
+        if len(self) < 1000:
+            self[name] = lower
+        return lower
+
+
+_LOWER = _Lower()
+
+
 def read_records(
     source: str | Path | BinaryIO,
     *,
@@ -109,7 +122,7 @@ def _from_fastwarc(found: Any, reading: Reading) -> RawRecord | None:
         return RawRecord(found.stream_pos, 0, kind) if named else None
     content = found.reader.read(min(length, limit))
     pairs = found.headers.items_bytes()
-    headers = {name.decode().lower(): value.decode() for name, value in pairs}
+    headers = {_LOWER[name]: value.decode() for name, value in pairs}
     if len(content) < min(length, limit) or len(headers) < len(pairs):
         return None
     return reading.record(found.stream_pos, 0, headers, content, "too_large" if length > limit else None)
