@@ -1,0 +1,180 @@
+"""Reading and decoding: pages per CPU second beside datatrove's WARC reader, and what either finds.
+
+Paired in one run on the same WARC files, once as Common Crawl writes them (each response says what type of payload it
+has), once as other crawlers do (without: datatrove then asks libmagic). Three arms:
+
+  ours           records read, transfer and content encodings undone, media type judged, text decoded and cleaned:
+                 what datatrove's reader does, for every response whatever its status
+  ours, acquire  all that `mill build` does before extraction: besides, a digest of each payload, the owner's
+                 objections, one reason for every record
+  datatrove      its WarcReader, on one process
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.common import Ratio, arguments, interleaved, judged, note, report, run
+from bench.crawls import Crawl, crawl_at, sample
+from bench.peer import Peer
+from bench.peers.stopwatch import cpu_seconds
+from corpusmill.commands.common import table
+from corpusmill.readers.bodies import decode_body
+from corpusmill.readers.charset import decode
+from corpusmill.readers.outcomes import outcomes
+from corpusmill.readers.screen import classify, is_blank
+from corpusmill.readers.warc import read_records
+
+QUICK_RESPONSES = 1500
+OURS, ACQUIRE, PEER = "ours", "ours, acquire", "datatrove"
+TYPED, UNTYPED = "typed", "untyped"
+MAX_BYTES = 16 * 2**20
+_PAYLOAD_TYPE = re.compile(rb"WARC-Identified-Payload-Type:[^\n]*\n", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One run of one side over all files."""
+
+    cpu_s: float
+    pages: int
+    characters: int
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print, and say whether the floors hold."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("root", nargs="?", type=Path, help="the crawl; else the test data's, else the demo's")
+    parser.add_argument("--recipe", help="whose source it is (default: crawl)")
+    options = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="bench-readers-") as temporary, ExitStack() as peers:
+        scratch = Path(temporary)
+        crawl = crawl_at(options.root, options.recipe)
+        if options.quick:
+            crawl = sample(crawl, scratch / "sample", QUICK_RESPONSES)
+        crawls = {TYPED: crawl.root, UNTYPED: without_payload_types(crawl, scratch / UNTYPED)}
+        peer = None if options.no_peer else peers.enter_context(Peer("datatrove_reader", scratch / "peer.log"))
+        arms: dict[str, Callable[[], Arm]] = {}
+        for kind, root in crawls.items():
+            arms[f"{OURS}: {kind}"] = _ours(root, crawl.files, decoded)
+            if peer:
+                arms[f"{PEER}: {kind}"] = _theirs(peer, root, crawl.files)
+            arms[f"{ACQUIRE}: {kind}"] = _ours(root, crawl.files, acquired)
+        note("warm-up")
+        for once in arms.values():
+            once()
+        paired = interleaved(arms, options.repeats or 5, note)
+        return _report(crawl, paired, options.quick, options.json)
+
+
+def decoded(path: Path) -> tuple[int, int]:
+    """(pages, characters) of a file: every response with HTML in it, whatever its status; WET texts too."""
+    pages = characters = 0
+    for record in read_records(path):
+        if record.fault or record.type not in ("response", "conversion"):
+            continue
+        body = decode_body(record.payload, record.http, MAX_BYTES)
+        if body.reason or is_blank(body.data):
+            continue
+        declared = record.http.get("content-type")
+        if record.type == "response" and classify(body.data, declared).kind != "html":
+            continue
+        pages += 1
+        characters += len(decode(body.data, declared).text)
+    return pages, characters
+
+
+def acquired(path: Path) -> tuple[int, int]:
+    """(pages, characters) of a file that go on to extraction."""
+    texts = [len(one.html or one.text or "") for one in outcomes(path) if one.reason is None]
+    return len(texts), sum(texts)
+
+
+def without_payload_types(crawl: Crawl, out: Path) -> Path:
+    """The crawl's files without the header that says what type a payload has; returns their root."""
+    for file in crawl.files:
+        (out / file).parent.mkdir(parents=True, exist_ok=True)
+        data, parts = (crawl.root / file).read_bytes(), []
+        while data:
+            inflate = zlib.decompressobj(31)
+            head, blank, rest = inflate.decompress(data).partition(b"\r\n\r\n")
+            data = inflate.unused_data
+            pack = zlib.compressobj(6, wbits=31)
+            parts += [pack.compress(_PAYLOAD_TYPE.sub(b"", head + b"\n")[:-1] + blank + rest), pack.flush()]
+        (out / file).write_bytes(b"".join(parts))
+    return out
+
+
+def _ours(root: Path, files: Sequence[str], read: Callable[[Path], tuple[int, int]]) -> Callable[[], Arm]:
+    def once() -> Arm:
+        began = cpu_seconds()
+        found = [read(root / file) for file in files]
+        return Arm(cpu_seconds() - began, sum(pages for pages, _ in found), sum(size for _, size in found))
+
+    return once
+
+
+def _theirs(peer: Peer, root: Path, files: Sequence[str]) -> Callable[[], Arm]:
+    def once() -> Arm:
+        answer = peer.ask({"root": str(root), "files": list(files)})
+        return Arm(answer["cpu_s"], answer["pages"], answer["characters"])
+
+    return once
+
+
+def _ratios(least: Mapping[str, Arm]) -> list[Ratio]:
+    """Pages per CPU second, ours to theirs; and pages found, which may not be fewer."""
+    found: dict[str, float] = {}
+    for kind in (TYPED, UNTYPED):
+        ours, peer = least[f"{OURS}: {kind}"], least.get(f"{PEER}: {kind}")
+        if peer is None:
+            return []
+        found[kind] = peer.cpu_s / ours.cpu_s * ours.pages / peer.pages
+        found[f"{kind}_acquire"] = peer.cpu_s / least[f"{ACQUIRE}: {kind}"].cpu_s
+        found[f"{kind}_pages"] = ours.pages / peer.pages
+    return judged("readers", found)
+
+
+def _report(crawl: Crawl, paired: Mapping[str, Sequence[Arm]], quick: bool, as_json: bool) -> int:
+    least = {name: min(arms, key=lambda arm: arm.cpu_s) for name, arms in paired.items()}
+    rows = [
+        (
+            name,
+            f"{arm.cpu_s:.3f}",
+            f"{max(a.cpu_s for a in paired[name]):.3f}",
+            f"{arm.pages / arm.cpu_s:,.0f}",
+            arm.pages,
+            f"{arm.characters / 1e6:.2f}",
+        )
+        for name, arm in least.items()
+    ]
+    head = f"{len(crawl.files)} files, {crawl.bytes / 1e6:.1f} MB compressed"
+    heads = ("reading and decoding", "CPU s", "most", "pages/CPU s", "pages", "M characters")
+    text = f"{head}\n\n{table(heads, rows, numbers=(1, 2, 3, 4, 5))}\nCPU s: the least of the runs; most: the greatest."
+    document = {
+        "subject": "readers",
+        "quick": quick,
+        "files": len(crawl.files),
+        "file_bytes": crawl.bytes,
+        "paired": {
+            name: {
+                **asdict(arm),
+                "pages_per_cpu_s": arm.pages / arm.cpu_s,
+                "runs_cpu_s": [a.cpu_s for a in paired[name]],
+            }
+            for name, arm in least.items()
+        },
+        "versions": {name: version(name) for name in ("corpusmill", "fastwarc", "resiliparse")},
+    }
+    return report(document, text, _ratios(least), as_json)
+
+
+if __name__ == "__main__":
+    run(main)
