@@ -8,6 +8,7 @@ upwards. A set of URL rules is known by the digest of its entries: comments, ord
 from __future__ import annotations
 
 import gzip
+import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,13 +19,15 @@ from urllib.parse import unquote
 
 import ahocorasick_rs
 
-from corpusmill.canonical import digest_of
+from corpusmill.canonical import digest_of, sha256
 from corpusmill.config import find_file
 from corpusmill.errors import NotFound, UsageError
 
 KINDS = ("domains", "words", "soft_words", "substrings")
 SOFT_WORDS = 2
 """So many different soft words end a page."""
+
+_PLAIN_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", re.ASCII).fullmatch
 
 Reason = Literal["url_domain", "url_word", "url_soft_words"]
 
@@ -54,7 +57,7 @@ class UrlRules:
         patterns = tuple(sorted(self.words | self.soft_words | self.substrings))
         automaton = ahocorasick_rs.AhoCorasick(patterns, store_patterns=False)
         for name, value in (
-            ("digest", digest_of({kind: sorted(getattr(self, kind)) for kind in KINDS})),
+            ("digest", digest_of({kind: _digest(getattr(self, kind)) for kind in KINDS})),
             ("_has_paths", any("/" in domain for domain in self.domains)),
             ("_patterns", patterns),
             ("_automaton", automaton),
@@ -140,7 +143,14 @@ def _entries(file: Path, named: Iterable[str], kind: str) -> Iterator[str]:
                 yield entry
 
 
+def _digest(entries: Iterable[str]) -> str:
+    """Of entries, which hold no line ends; lists of millions are known, so not of their JSON."""
+    return sha256("\n".join(sorted(entries)).encode("utf-8"))
+
+
 def _domain(entry: str) -> str:
+    if _PLAIN_HOST(entry):
+        return entry
     host, path = _parts(entry.removeprefix("*.").removeprefix("."))
     return host + path.rstrip("/")
 
