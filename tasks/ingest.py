@@ -18,7 +18,7 @@ from corpusmill import schema
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.card import documents_card
 from corpusmill.config import CommonCrawl, Recipe
-from corpusmill.errors import NotFound
+from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store, Unit
 from tasks import acquire, extract
 from tasks.acquire import SourceUnit, common_crawl
@@ -90,12 +90,20 @@ def documents_unit(job: Job) -> tuple[Done, Done]:
 
 
 def head_of(recipe: Recipe, store: Store) -> Head:
-    """Where the last ingestion of this recipe ended."""
-    history = store.history(dataset_name(recipe))
+    """Where the last ingestion of this recipe ended.
+
+    Raises:
+        Refused: the name is that of another kind of dataset.
+    """
+    name = dataset_name(recipe)
+    history = store.history(name)
     if not history:
         return Head(None, {})
     digest: str = history[-1]["manifest"]
-    return Head(digest, store.manifest(digest, dataset_name(recipe))["snapshots"])
+    manifest = store.manifest(digest, name)
+    if manifest.get("kind") != KIND:
+        raise Refused(f"dataset {name} was built, not ingested", "", "Give one of the two recipes another name.")
+    return Head(digest, manifest["snapshots"])
 
 
 def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:

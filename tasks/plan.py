@@ -113,17 +113,18 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
     chosen = {(unit.source, unit.snapshot) for unit in units}
     built = [part for part in parts if (part.source, part.snapshot) in chosen]
     remote = [part for part in built if part.over_http]
-    size = total([part.size for part in built])
+    by_index = any(part.kind == "cdx" for part in built)  # what it selects is not known before it is read
+    measured = not by_index and total([part.size for part in built]) is not None
     return Plan(
         recipe.name,
         parts,
         requests=_listings(recipe, len(remote)) + sum(part.files - part.done for part in remote),
-        requests_at_least=any(part.kind == "cdx" for part in built),
+        requests_at_least=by_index,
         task_runs={
             "build-dataset": build_runs(len(units), sum(windows(recipe, part) for part in built)),
             "ingest-crawl": ingest_runs([len(found) for found in new.values()]),
         },
-        core_hours=_core_hours(recipe, built) if size is not None else {"extract": None, "judge_to_pack": None},
+        core_hours=_core_hours(recipe, built) if measured else {"extract": None, "judge_to_pack": None},
     )
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from corpusmill import cli, funnel
-from corpusmill.errors import NotFound, Unavailable
+from corpusmill.errors import NotFound, Refused, Unavailable
 from corpusmill.store import Output, Store, open_store
 from tasks.acquire import plan
 from tasks.chain import build
 from tasks.extract import extract_file
 from tasks.ingest import Ingested, ingest
 from tests.acquire.server import FolderServer, serve
+from tests.datasets import publish
 from tests.ingest.crawls import FILES, NEW, OLD, PAGES, add_crawl, locator, recipe, run
 
 
@@ -184,6 +185,12 @@ def test_a_build_finds_the_files_read(root: Path, store: Store, monkeypatch: pyt
         build(wanted, store, stop)
     assert len(seen) == FILES
     assert all(done.reused for pair in seen for done in pair)
+
+
+def test_a_name_that_a_built_dataset_has_is_refused(root: Path, tmp_path: Path) -> None:
+    built, _ = publish(tmp_path / "other", "web-documents")
+    with pytest.raises(Refused, match="was built, not ingested"):
+        run(recipe(root), built)
 
 
 def test_a_crawl_that_lists_no_file_is_a_fault(root: Path, store: Store) -> None:

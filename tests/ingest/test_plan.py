@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from corpusmill import cli
+from corpusmill.config import parse_recipe
 from corpusmill.errors import Unavailable
 from corpusmill.store import open_store
 from tasks.batches import TASK_RUNS
@@ -134,3 +135,26 @@ def test_the_command_says_what_came_in_and_that_nothing_else_did(
     )
     assert cli.run(command) == 0
     assert capsys.readouterr().out == f"nothing new\nweb-documents@{done['manifest']}\n"
+
+
+def test_of_pages_by_index_the_hours_are_unknown_and_the_requests_at_least(tmp_path: Path) -> None:
+    add_crawl(tmp_path, OLD)
+    index = f"cc-index/collections/{OLD}/indexes/cdx-00000.gz"
+    (tmp_path / index).parent.mkdir(parents=True)
+    (tmp_path / index).write_bytes(gzip.compress(b""))
+    (tmp_path / f"crawl-data/{OLD}/cc-index.paths.gz").write_bytes(gzip.compress(f"{index}\n".encode()))
+    source = {"kind": "common-crawl", "root": str(tmp_path), "crawls": [OLD], "select": {"statuses": [200]}}
+    planned = plan(parse_recipe({"name": "web", "source": {"crawl": source}}, "test"), None).to_json()
+    assert (planned["files"], planned["requests_at_least"]) == (1, True)
+    assert set(planned["core_hours"].values()) == {None}
+
+
+def test_of_a_folder_the_files_that_no_manifest_names_are_to_be_ingested(root: Path, tmp_path: Path) -> None:
+    source = {"kind": "files", "root": str(root), "pattern": "crawl-data/**/*.warc.gz", "snapshot": "ours"}
+    wanted = parse_recipe({"name": "web", "source": {"folder": source}}, "test")
+    store = open_store(tmp_path / "store", create=True)
+    assert plan(wanted, store).task_runs["ingest-crawl"] == FILES
+    run(wanted, store)
+    assert plan(wanted, store).task_runs["ingest-crawl"] == 0
+    add_crawl(root, NEW, files=2)
+    assert plan(wanted, store).task_runs["ingest-crawl"] == 2
