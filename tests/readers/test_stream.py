@@ -44,7 +44,7 @@ def flat(tmp_path: Path, short: int, long: int) -> None:
 
 
 def test_memory_is_flat(tmp_path: Path) -> None:
-    flat(tmp_path, 2_000, 20_000)
+    flat(tmp_path, 1_000, 8_000)
 
 
 def test_a_thousand_and_one_small_files_are_all_read(tmp_path: Path) -> None:
