@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
+import httpx
 
 from corpusmill.processes import Proc, alive, descendants, identify
 from flows.server import is_healthy
@@ -64,12 +61,9 @@ def test_up_leaves_a_guarded_platform_running_and_down_leaves_nothing(home: Path
     assert "prefect deployment run 'build-dataset/demo' --watch" in out
     assert env["PREFECT_API_AUTH_STRING"] in out
     assert (home / "platform.json").stat().st_mode & 0o077 == 0
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(f"{api}/work_pools/cpu", timeout=20)
-    assert refused.value.code in (401, 403)
-    request = urllib.request.Request(f"{api}/work_pools/cpu")
-    request.add_header("Authorization", f"Basic {base64.b64encode(env['PREFECT_API_AUTH_STRING'].encode()).decode()}")
-    until(lambda: json.load(urllib.request.urlopen(request, timeout=20))["status"] == "READY", timeout_s=60)
+    assert httpx.get(f"{api}/work_pools/cpu", timeout=20).status_code in (401, 403)
+    login = tuple(env["PREFECT_API_AUTH_STRING"].split(":"))
+    until(lambda: httpx.get(f"{api}/work_pools/cpu", auth=login, timeout=20).json()["status"] == "READY", timeout_s=60)
     ours = [Proc(**state(home)[role]) for role in ("server", "workers")]
     assert all(alive(proc) for proc in ours)
     assert "already up" in said(mill("up", home=home))

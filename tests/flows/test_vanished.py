@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from corpusmill.processes import Proc, descendants
@@ -17,9 +16,7 @@ from tests.flows.test_platform import mill, said, state, until
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:
-    request = urllib.request.Request(url, headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, json.dumps(body).encode() if body is not None else None, timeout=20) as answer:
-        return json.load(answer)
+    return (httpx.get(url, timeout=20) if body is None else httpx.post(url, json=body, timeout=20)).json()
 
 
 @pytest.mark.long
