@@ -251,8 +251,7 @@ def plain(wikitext: str, hidden: frozenset[str]) -> str:
     import mwparserfromhell
 
     code = mwparserfromhell.parse(wikitext, skip_style_tags=False)
-    for node in code.filter(recursive=False, matches=lambda node: _is_hidden(node, hidden)):
-        code.remove(node)
+    code.nodes = [node for node in code.nodes if not _is_hidden(node, hidden)]
     text = code.strip_code(normalize=True, collapse=True)
     lines = (re.sub(r" {2,}", " ", line.strip()) for line in re.sub(r"__[A-Z]{3,20}__", "", text).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
