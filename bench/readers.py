@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
         crawl = crawl_at(options.root, options.recipe)
         if options.quick:
             crawl = sample(crawl, scratch / "sample", QUICK_RESPONSES)
-        crawls = {TYPED: crawl.root, UNTYPED: without_payload_types(crawl, scratch / UNTYPED)}
+        crawls = {kind: rewritten(crawl, scratch / kind, kind == TYPED) for kind in (TYPED, UNTYPED)}
         peer = None if options.no_peer else peers.enter_context(Peer("datatrove_reader", scratch / "peer.log"))
         arms: dict[str, Callable[[], Arm]] = {}
         for kind, root in crawls.items():
@@ -97,8 +97,11 @@ def acquired(path: Path) -> tuple[int, int]:
     return len(texts), sum(texts)
 
 
-def without_payload_types(crawl: Crawl, out: Path) -> Path:
-    """The crawl's files without the header that says what type a payload has; returns their root."""
+def rewritten(crawl: Crawl, out: Path, typed: bool) -> Path:
+    """The crawl's files with or without the header that says what type a payload has; returns their root.
+
+    Both are written anew, so that they are compressed alike and lie on the same disk.
+    """
     for file in crawl.files:
         (out / file).parent.mkdir(parents=True, exist_ok=True)
         data, parts = (crawl.root / file).read_bytes(), []
@@ -107,7 +110,8 @@ def without_payload_types(crawl: Crawl, out: Path) -> Path:
             head, blank, rest = inflate.decompress(data).partition(b"\r\n\r\n")
             data = inflate.unused_data
             pack = zlib.compressobj(6, wbits=31)
-            parts += [pack.compress(_PAYLOAD_TYPE.sub(b"", head + b"\n")[:-1] + blank + rest), pack.flush()]
+            head = head if typed else _PAYLOAD_TYPE.sub(b"", head + b"\n")[:-1]
+            parts += [pack.compress(head + blank + rest), pack.flush()]
         (out / file).write_bytes(b"".join(parts))
     return out
 

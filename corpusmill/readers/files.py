@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 COPIED = 1024 * 1024
+GLANCED = 256 * 1024
 
 
 class File:
@@ -19,10 +20,18 @@ class File:
     def __init__(self, stream: BinaryIO, path: str | None = None) -> None:
         self._stream, self.path = stream, path
         self.size = stream.seek(0, io.SEEK_END)
+        self._window, self._window_at = b"", 0
         try:
             self._fd: int | None = stream.fileno()
         except (OSError, AttributeError):
             self._fd = None
+
+    def glance(self, offset: int, size: int) -> bytes:
+        """As read_at, for a few bytes here and there, forward: a call to the system costs much on some file systems."""
+        at = offset - self._window_at
+        if at < 0 or at + size > len(self._window):
+            self._window, self._window_at, at = self.read_at(offset, GLANCED), offset, 0
+        return self._window[at : at + size]
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes at `offset`; empty at the end."""

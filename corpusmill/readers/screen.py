@@ -110,6 +110,8 @@ def is_blank(payload: bytes) -> bool:
 
 
 def _binary_type(head: bytes) -> str | None:
+    if head.startswith(b"<") and head[4:8] != b"ftyp":  # as nearly all do, and none of those below
+        return None
     for magic, mime in _BINARY:
         if head.startswith(magic) and (magic not in _TEXTUAL_MAGIC or _is_binary(head[:64])):
             return mime

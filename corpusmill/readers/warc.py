@@ -92,7 +92,7 @@ def _sound_records(archive: Archive, magic: bytes, reading: Reading) -> Generato
             record = _from_fastwarc(found, reading)
             if record is None or (held is not None and record.offset <= held.offset):
                 break
-            if file.read_at(record.offset, len(magic)) != magic:
+            if file.glance(record.offset, len(magic)) != magic:
                 break  # not the beginning of a member: the member holds several records
             if given < ALIGNMENT_CHECKED and not _begins_at(archive, record.offset):
                 break  # members are cut elsewhere than records are
