@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 PYTEST_ARGS ?=
 
-.PHONY: install models demo up down test test-long lint format docs bench bench-setup clean
+.PHONY: install models demo up down test test-long lint format docs bench bench-setup extractor clean
 
 install: $(VENV)/.installed
 
@@ -58,6 +58,16 @@ bench-setup: .bench-venv/.installed
 	test -x .bench-venv/bin/python || $(PY) -m venv .bench-venv
 	.bench-venv/bin/python -m pip install --quiet --requirement bench/peers.txt
 	.bench-venv/bin/python -m pip install --quiet --no-deps --upgrade --target .bench-venv/even --requirement bench/peers-even.txt
+	touch $@
+
+# Trains the extractor's models anew (LightGBM, in a venv of its own): about 15 minutes; the same digest each time.
+extractor: .extractor-venv/.installed
+	.extractor-venv/bin/python -m extractor_training --cache .extractor-venv/trafilatura
+
+.extractor-venv/.installed: $(VENV)/.installed extractor_training/requirements.txt
+	test -x .extractor-venv/bin/python || $(PYTHON) -m venv .extractor-venv
+	.extractor-venv/bin/python -m pip install --quiet --constraint constraints.txt --editable .
+	.extractor-venv/bin/python -m pip install --quiet --requirement extractor_training/requirements.txt
 	touch $@
 
 clean:

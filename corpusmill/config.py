@@ -182,7 +182,7 @@ Source = Annotated[CommonCrawl | Files | Jsonl | Parquet | Code | MediaWiki | La
 class Extract(Section):
     """HTML to text, in worker processes that may be killed."""
 
-    mode: Literal["auto", "resiliparse", "trafilatura", "plain"] = "auto"
+    mode: Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"] = "auto"
     max_payload_bytes: int = Field(16 * 2**20, ge=1024, description="Decoded payloads above it end as too_large.")
     max_depth: int = Field(2000, ge=10, description="Elements nested deeper end the document as too_deep.")
     timeout_s: int = Field(30, ge=1, description="CPU seconds a document; tried once more alone at four times this.")

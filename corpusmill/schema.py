@@ -57,7 +57,7 @@ DOCUMENTS = pa.schema(
         _required("payload_digest", DIGEST16),
         _required(
             "extractor", pa.string()
-        ),  # resiliparse | trafilatura | plain; what is no HTML: wet, text, or the kind of source
+        ),  # lines | resiliparse | trafilatura | plain | fusion; what is no HTML: wet, text, or the kind of source
         pa.field("source_id", pa.string()),  # as in records
         pa.field("code_language", pa.string()),  # of source files, by Pygments' short names
         pa.field("licence", pa.string()),  # of source files: an SPDX expression

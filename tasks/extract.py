@@ -15,9 +15,11 @@ import pyarrow as pa
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import Refused
-from corpusmill.extractor.modes import Extraction
+from corpusmill.extractor.model import MODEL
+from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
 from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
 from corpusmill.identity import doc_id
+from corpusmill.models import model_digest
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
@@ -26,7 +28,7 @@ from tasks import acquire
 from tasks.acquire import SourceUnit
 from tasks.units import Done, Tally, once
 
-VERSION = 2
+VERSION = 3
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
 REMEMBERED = 2000
 _PLACE = ("url", "date", "offset", "source_id", "licence")
@@ -66,10 +68,15 @@ def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
         VERSION,
         {**config, "urls": rules.digest} if rules else config,
         (),
-        {},
+        model_digests(recipe),
         acquire.libraries(source, recipe),
     )
     return made, Unit("source", VERSION, source.identity(), ())
+
+
+def model_digests(recipe: Recipe) -> dict[str, str]:
+    """Digest of the model that the recipe's mode of extraction uses; nothing for modes without one."""
+    return {"extractor": model_digest(MODEL)} if recipe.extract.mode in MODEL_MODES else {}
 
 
 def url_rules(recipe: Recipe) -> UrlRules | None:
@@ -132,9 +139,16 @@ def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Reci
             "locator": source.place,
             "file": read,
             "extractors": dict(sorted(extractors.items())),
+            "fallback": _fallback(extractors),
         },
         versions=dict(unit.libraries),
     )
+
+
+def _fallback(extractors: Counter[str]) -> dict[str, int]:
+    """Of the documents that come of pages: how many another extractor than the line model gave."""
+    made = {name: extractors[name] for name in EXTRACTORS if extractors[name]}
+    return {"pages": sum(made.values()), "others": sum(made.values()) - made.get("lines", 0)}
 
 
 def batches(stream: Iterable[Outcome]) -> Iterator[list[Outcome]]:

@@ -67,7 +67,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         "rules": {"file": rules.name, "version": rules.version, "digest": rules.digest},
         **extract.url_facts(recipe),
         "stages": _stages(parts),
-        "models": {"language": judge.language_digest(recipe.language.model)},
+        "models": {"language": judge.language_digest(recipe.language.model), **extract.model_digests(recipe)},
         "benchmarks": decontaminate.benchmark_identities(recipe.decontaminate),
         "tokenizer": {"output": vocabulary.outputs["tokenizer"].to_json(), **vocabulary.facts},
         "partitions": partitions,

@@ -1,11 +1,14 @@
 """Named ways from HTML to main text, with fixed settings.
 
+`auto`         our line model (linemodel.py); trafilatura where the chooser (chooser.py) expects a gain and, with both
+               texts at hand, still does.
+`fast`         the line model alone; Resiliparse where it finds nothing.
 `trafilatura`  the reference; comparable with data sets of the FineWeb class.
-`resiliparse`  main content only, all extras off; DCLM class, 15 times faster.
+`resiliparse`  main content only, all extras off; DCLM class, 15 times faster than trafilatura.
 `plain`        all visible text.
-`auto`         Resiliparse first; trafilatura where a cheap test predicts a gain: the main content is short although the
-               page has more, or lacks long lines that the page has in plenty. Bounds chosen on WCXB dev and AEB (both
-               licensed): word F1 0.826 and 0.938 against 0.823 and 0.961 for trafilatura alone, in a third of its time.
+`union`        the lines that the line model or trafilatura keep: for when tokens are short.
+
+Figures: docs/notes/extractor-model.md.
 """
 
 from __future__ import annotations
@@ -16,24 +19,24 @@ from typing import Literal
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
+from corpusmill.extractor.agreement import union
+from corpusmill.extractor.chooser import better, gate_features, verdict_features, worth_asking
 from corpusmill.extractor.depth import deeper_than
+from corpusmill.extractor.linemodel import by_lines, judge
+from corpusmill.extractor.model import load_model
 from corpusmill.readers.text import clean_text
 
-Mode = Literal["auto", "resiliparse", "trafilatura", "plain"]
-MODES: tuple[Mode, ...] = ("auto", "resiliparse", "trafilatura", "plain")
-EXTRACTORS = ("resiliparse", "trafilatura", "plain")
+Mode = Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"]
+MODES: tuple[Mode, ...] = ("auto", "fast", "resiliparse", "trafilatura", "plain", "union")
+EXTRACTORS = ("resiliparse", "trafilatura", "plain", "lines", "fusion")
+
+MODEL_MODES = frozenset({"auto", "fast", "union"})
+"""Modes whose text depends on the shipped model."""
 
 DEFAULT_MAX_DEPTH = 2000
 LIBXML2_MAX_DEPTH = 250  # about where it stops and trafilatura returns nothing, without a word
 
-SHORT_CHARS = 600  # about 100 words: below it the main content may have been missed
-PAGE_FACTOR = 2  # ... if the page has at least so many times more text
-LONG_LINE = 80  # characters; menus and link lists have shorter lines
-LACKING_CHARS = 1000  # text in long lines of the page that the main content lacks ...
-LACKING_FACTOR = 4  # ... against the text in its own long lines
-SPARSE_HTML = 25  # characters of HTML to one of main content: below it nothing can be lacking in plenty
 MAX_SECOND_TRY = 2_000_000  # characters of HTML; trafilatura needs seconds for a megabyte of lists or tables
-RESCUE_CHARS = 300  # where both give less, the plain text of the page is the better answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +59,44 @@ def extract(html: str, mode: Mode, max_depth: int = DEFAULT_MAX_DEPTH) -> Extrac
     data = html.encode("utf-8", "replace")
     if deeper_than(data, max_depth):
         return Extraction(None, reason="too_deep")
+    if mode in MODEL_MODES:
+        return _by_model(html, data, mode) or _by_rules(html)
     if mode == "trafilatura":
         found = _extraction(_by_trafilatura(html), "trafilatura")
         return found if found.text or not deeper_than(data, LIBXML2_MAX_DEPTH) else Extraction(None, reason="too_deep")
+    text = _by_resiliparse(HTMLTree.parse(html), main=mode == "resiliparse")
+    return _extraction(text, mode)
+
+
+def _by_model(html: str, data: bytes, mode: Mode) -> Extraction | None:
+    """Text by the line model, or by what `mode` has beside it; None where it finds nothing."""
+    text, lines = by_lines(html, data)
+    if mode != "fast" and len(lines.page) and len(html) <= MAX_SECOND_TRY:
+        model = load_model()
+        gate = gate_features(lines)
+        if mode == "union":
+            return _extraction(union(lines, _by_trafilatura(html)) or text, "fusion")
+        other = _by_trafilatura(html) if worth_asking(model, gate) else ""
+        if other and better(model, verdict_features(lines, other, gate)):
+            return _extraction(other, "trafilatura")
+    return _extraction(text, "lines") if text else None
+
+
+def _by_rules(html: str) -> Extraction:
+    """Text of a page in which the line model finds nothing."""
     tree = HTMLTree.parse(html)
-    if mode == "plain":
-        return _extraction(_by_resiliparse(tree, main=False), "plain")
-    main = _by_resiliparse(tree, main=True)
-    if mode == "resiliparse":
+    if main := _by_resiliparse(tree, main=True):
         return _extraction(main, "resiliparse")
-    return _auto(html, tree, main)
+    return _extraction(_by_resiliparse(tree, main=False), "plain")
 
 
-def _auto(html: str, tree: HTMLTree, main: str) -> Extraction:
-    if len(main) >= SHORT_CHARS and len(html) <= SPARSE_HTML * len(main):
-        return _extraction(main, "resiliparse")
-    plain = _by_resiliparse(tree, main=False)
-    if len(html) > MAX_SECOND_TRY or not _may_gain(main, plain):
-        return _extraction(main, "resiliparse") if main else _extraction(plain, "plain")
-    second = _by_trafilatura(html)
-    if max(len(main), len(second)) < RESCUE_CHARS <= len(plain):
-        return _extraction(plain, "plain")
-    return (
-        _extraction(second, "trafilatura") if second else _extraction(main or plain, "resiliparse" if main else "plain")
-    )
-
-
-def _may_gain(main: str, plain: str) -> bool:
-    """Whether trafilatura is likely to find clearly more than Resiliparse did."""
-    if len(main) < SHORT_CHARS and len(plain) > PAGE_FACTOR * len(main):
-        return True
-    held = {line.strip() for line in main.split("\n")}
-    lacking = sum(
-        len(line) for line in map(str.strip, plain.split("\n")) if len(line) >= LONG_LINE and line not in held
-    )
-    return lacking > LACKING_CHARS and lacking > LACKING_FACTOR * sum(
-        len(line) for line in held if len(line) >= LONG_LINE
-    )
+def markdown(html: str, mode: Mode) -> str | None:
+    """Main text as Markdown; None in modes that have none."""
+    if mode == "trafilatura":
+        return _by_trafilatura(html, "markdown")
+    if mode in ("auto", "fast"):
+        return judge(html.encode("utf-8", "replace")).text(markdown=True)
+    return None
 
 
 def _extraction(text: str, extractor: str) -> Extraction:
@@ -115,7 +119,7 @@ def _by_resiliparse(tree: HTMLTree, main: bool) -> str:
     ).strip()
 
 
-def _by_trafilatura(html: str) -> str:
+def _by_trafilatura(html: str, output_format: str = "txt") -> str:
     import trafilatura  # 0.5 s and 30 MB that the other modes need not pay
 
     text = trafilatura.extract(
@@ -127,6 +131,6 @@ def _by_trafilatura(html: str) -> str:
         fast=False,
         deduplicate=False,
         with_metadata=False,
-        output_format="txt",
+        output_format=output_format,
     )
     return (text or "").strip()

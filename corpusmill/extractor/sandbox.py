@@ -28,7 +28,7 @@ from corpusmill.extractor.frames import READY, Reply, ReplyBuffer, request
 from corpusmill.extractor.modes import DEFAULT_MAX_DEPTH, Extraction, Mode
 
 RETRY_FACTOR = 4
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 600.0  # the first worker of an installation compiles the scanner: 20 to 60 CPU seconds
 PIPE_BYTES = 2**20
 READ_BYTES = 2**16
 TICK_S = 0.2

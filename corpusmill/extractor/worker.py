@@ -32,7 +32,7 @@ def main() -> int:
     _die_with_parent()
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a library prints does not belong into the protocol
-    if mode in ("auto", "trafilatura"):
+    if mode in ("auto", "trafilatura", "union"):
         extract(WARM_UP, "trafilatura")
     extract(WARM_UP, mode)
     _limit_memory(memory_mb)
