@@ -51,6 +51,8 @@ class Rows:
     precision: list[float] = field(default_factory=list)
     recall: list[float] = field(default_factory=list)
     rouge: list[float] = field(default_factory=list)
+    leaked: list[float] = field(default_factory=list)
+    """1 - precision of the pages with output."""
     empty: list[bool] = field(default_factory=list)
     ms: list[float] = field(default_factory=list)
     kinds: list[str | None] = field(default_factory=list)
@@ -68,14 +70,13 @@ class Rows:
             recall = known["tp"] / max(known["tp"] + known["fn"], 1)
             base = {"f1": f1, "precision": precision, "recall": recall, "measure": "segments"}
         else:
-            full = [p for p, empty in zip(self.precision, self.empty, strict=True) if not empty]
             gram_f1, gram_p, gram_r = benchmark_measure(self.pairs)
             base = {
                 "f1": statistics.fmean(self.f1),
                 "median_f1": statistics.median(self.f1),
                 "precision": statistics.fmean(self.precision),
                 "recall": statistics.fmean(self.recall),
-                "leakage": 1 - statistics.fmean(full) if full else 0.0,
+                "leakage": statistics.fmean(self.leaked) if self.leaked else 0.0,
                 "rouge_l": statistics.fmean(self.rouge) if self.rouge else None,
                 "four_gram": {"f1": gram_f1, "precision": gram_p, "recall": gram_r},
                 "measure": "words",
@@ -176,6 +177,8 @@ def _add(rows: Rows, page: Page, text: str, truth: Mapping[str, int] | None, dee
     rows.f1.append(score.f1)
     rows.precision.append(score.precision)
     rows.recall.append(score.recall)
+    if text:
+        rows.leaked.append(1 - score.precision)
     rows.kinds.append(page.kind)
     rows.pairs.append((text, page.truth))
     if deep:

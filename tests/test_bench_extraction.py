@@ -127,3 +127,13 @@ def test_the_picture_joins_what_nothing_beats() -> None:
     front = draw({"slow": {"f1": 0.9, "ms": 20.0}, "fast": {"f1": 0.91, "ms": 2.0}, "plain": {"f1": 0.7, "ms": 1.0}})
     assert front.count("<circle") == 3
     assert len(front.partition('points="')[2].partition('"')[0].split()) == 2
+
+
+def test_a_page_without_text_in_a_set_of_texts_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_set(tmp_path / "mixed", text="Harbours\n" + "\n".join(PROSE))
+    known = gzip.decompress((folder / "truth.jsonl.gz").read_bytes()).decode()
+    unknown = json.dumps({"id": "b", "html": "html/a.html.gz", "text": None, "with": [PROSE[1]], "without": []})
+    (folder / "truth.jsonl.gz").write_bytes(gzip.compress(f"{known}{unknown}\n".encode()))
+    extraction.main([str(folder), "--json", "--modes", "fast", "--repeats", "1", "--structure"])
+    figures = json.loads(capsys.readouterr().out)["sets"]["mixed"]["fast"]
+    assert (figures["f1"], figures["pages"], figures["measure"]) == (1.0, 2, "words")

@@ -10,17 +10,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.kernels.bytehash import U
+
 MODEL = Path(__file__).with_name("model.npz")
 """The shipped models: see docs/notes/extractor-model.md."""
 
-BLOCK_ROWS = 256  # rows whose features stay in the processor's cache while all trees pass over them
+LEAF = 0x80000000
+BLOCK_ROWS = 64  # rows whose features stay in the processor's cache while all trees pass over them
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,17 @@ class Trees:
         """Sum of the leaves each row of float32[R, F] falls into, float64[R]."""
         out = np.zeros(len(x), np.float64)
         if len(x):
-            _sum(np.ascontiguousarray(x), self.roots, self.feature, self.threshold, self.children, self.leaves, out)
+            _sum(np.ascontiguousarray(x), *self._packed, self.threshold, self.leaves, out)
         return out
+
+    @cached_property
+    def _packed(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Roots, and feature, left and right child of each node one after the other; a leaf is LEAF + its number.
+        Unsigned and side by side, they are read in two thirds of the time."""
+        nodes = np.empty((len(self.feature), 3), np.uint32)
+        nodes[:, 0] = self.feature
+        nodes[:, 1:] = _unsigned(self.children)
+        return _unsigned(self.roots), nodes.ravel()
 
     def probability(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         """The logistic function of `raw`."""
@@ -75,14 +87,24 @@ def load_model(path: Path = MODEL) -> Model:
     return Model(trees, constants, hashlib.sha256(data).hexdigest())
 
 
+def _unsigned(numbers: NDArray[np.int32]) -> NDArray[np.uint32]:
+    wide = numbers.astype(np.int64)
+    return np.where(wide >= 0, wide, LEAF + ~wide).astype(np.uint32)
+
+
 @numba.njit(nogil=True, cache=True)
-def _sum(x, roots, feature, threshold, children, leaves, out):  # type: ignore[no-untyped-def]
-    n = len(x)
-    for first in range(0, n, BLOCK_ROWS):
-        last = min(n, first + BLOCK_ROWS)
+def _sum(x, roots, nodes, threshold, leaves, out):  # type: ignore[no-untyped-def]
+    n, leaf = U(len(x)), U(LEAF)
+    first = U(0)
+    while first < n:
+        last = min(n, first + U(BLOCK_ROWS))
         for root in roots:
-            for r in range(first, last):
-                node = np.int64(root)
-                while node >= 0:
-                    node = np.int64(children[node, np.int64(x[r, feature[node]] > threshold[node])])
-                out[r] += leaves[~node]
+            r = first
+            while r < last:
+                node = U(root)
+                while node < leaf:
+                    at = node * U(3)
+                    node = U(nodes[at + U(1) + U(x[r, U(nodes[at])] > threshold[node])])
+                out[r] += leaves[node - leaf]
+                r += U(1)
+        first = last
