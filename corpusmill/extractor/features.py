@@ -5,6 +5,7 @@ No word of the text is looked at, only counts, punctuation and markup, so that a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numba
@@ -63,9 +64,21 @@ def features(page: Scan) -> NDArray[np.float32]:
     return x
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True, cache=True)
 def _log(value):  # type: ignore[no-untyped-def]
-    return np.log1p(np.float64(value))
+    """log(1 + value) for value >= 0, from exact operations alone: the libraries' logarithms differ between processors.
+
+    1 + value = m 2**e, m in [sqrt(1/2), sqrt(2)); log m = 2 artanh s, s = (m - 1) / (m + 1), |s| < 0.172, by its series.
+    """
+    mantissa, exponent = math.frexp(1.0 + value)
+    if mantissa < 0.7071067811865476:
+        mantissa, exponent = 2.0 * mantissa, exponent - 1
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    z = s * s
+    series = 0.0
+    for k in range(21, 0, -2):
+        series = series * z + 1.0 / k
+    return exponent * 0.6931471805599453 + 2.0 * s * series
 
 
 @numba.njit(nogil=True, cache=True)

@@ -8,6 +8,7 @@ the comparison comes out as with the library's float64.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -59,7 +60,7 @@ class Trees:
 
     def probability(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         """The logistic function of `raw`."""
-        return 1.0 / (1.0 + np.exp(-self.raw(x)))
+        return _logistic(self.raw(x))
 
     def arrays(self, name: str) -> dict[str, NDArray]:
         """Its arrays under names that begin with `name`."""
@@ -85,6 +86,24 @@ def load_model(path: Path = MODEL) -> Model:
         trees = {name: Trees(**{key: held[f"{name}.{key}"] for key in Trees.__dataclass_fields__}) for name in names}
         constants = dict(zip(held["names"].tolist(), held["constants"].tolist(), strict=True))
     return Model(trees, constants, hashlib.sha256(data).hexdigest())
+
+
+@numba.njit(nogil=True, cache=True)
+def _logistic(x):  # type: ignore[no-untyped-def]
+    """1 / (1 + exp(-x)) from exact operations alone: numpy's exp differs between processors.
+
+    exp(y) = 2**k exp(r) with |r| <= log(2) / 2, by Taylor's series.
+    """
+    out = np.empty(len(x), np.float64)
+    for i in range(len(x)):
+        y = min(max(-x[i], -700.0), 700.0)
+        k = math.floor(y * 1.4426950408889634 + 0.5)
+        r = y - k * 0.693147180369123816490 - k * 1.90821492927058770002e-10  # log(2) in two parts, the first short
+        series = 1.0
+        for n in range(16, 0, -1):
+            series = 1.0 + series * r / n
+        out[i] = 1.0 / (1.0 + math.ldexp(series, int(k)))
+    return out
 
 
 def _unsigned(numbers: NDArray[np.int32]) -> NDArray[np.uint32]:
