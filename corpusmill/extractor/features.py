@@ -68,7 +68,7 @@ def features(page: Scan) -> NDArray[np.float32]:
 def _log(value):  # type: ignore[no-untyped-def]
     """log(1 + value) for value >= 0, from exact operations alone: the libraries' logarithms differ between processors.
 
-    1 + value = m 2**e, m in [sqrt(1/2), sqrt(2)); log m = 2 artanh s, s = (m - 1) / (m + 1), |s| < 0.172, by its series.
+    1 + value = m 2**e, m in [sqrt(1/2), sqrt(2)); log m = 2 artanh s, s = (m - 1) / (m + 1), |s| < 0.172, by series.
     """
     mantissa, exponent = math.frexp(1.0 + value)
     if mantissa < 0.7071067811865476:
