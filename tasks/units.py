@@ -4,7 +4,7 @@ libraries, funnel counters."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version as installed_version
@@ -149,8 +149,3 @@ def content_of(receipt: Receipt, kind: str) -> str:
     content = receipt.outputs[kind].content
     assert content is not None, f"{kind} of {receipt.stage} has no content digest"
     return content
-
-
-def stage_config(**fields: object) -> Mapping[str, object]:
-    """The recipe fields that a stage reads, named at one place per stage."""
-    return dict(sorted(fields.items()))
