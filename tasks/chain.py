@@ -55,7 +55,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     def jobs(items: Iterable[Any]) -> list[Job]:
         return [Job(store.uri, recipe, item) for item in items]
 
-    tally.add([decontaminate.self_test(recipe, store)])
+    planted = tally.add([decontaminate.self_test(recipe, store)])
     mapped = run("documents", shard_unit, jobs(units))
     sources = [tally.add([source]) for source, _ in mapped]
     shards = [shard for _, shard in mapped]
@@ -70,7 +70,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     tokenizer = tally.add(run("tokenizer", tokenizer_unit, jobs([shards])))
     packed = run("pack", pack_unit, jobs((window, tokenizer) for window in pack.windows(shards, recipe)))
     tally.add(packed)
-    parts = Parts(sources, shards, exact, near, tokenizer, [done.receipt for done in packed])
+    parts = Parts(planted, sources, shards, exact, near, tokenizer, [done.receipt for done in packed])
     digest, manifest = publish(recipe, parts, store)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
 

@@ -28,7 +28,6 @@ HITS = pa.schema([pa.field("doc_id", pa.binary(16), nullable=False), *list(ngram
 """Every document and item that share an n-gram: the kernel's hits, with doc_id in place of the row."""
 
 
-@lru_cache(maxsize=4)
 def _bytes_of(path: Path) -> bytes:
     try:
         data = path.read_bytes()
@@ -41,12 +40,13 @@ def _bytes_of(path: Path) -> bytes:
         ) from err
 
 
-def benchmark_identities(config: Decontaminate) -> list[dict[str, object]]:
+@lru_cache(maxsize=2)
+def benchmark_identities(config: Decontaminate) -> tuple[dict[str, object], ...]:
     """What a recipe screens against: name, fields and sha256 of each file's (decompressed) bytes."""
-    return [
+    return tuple(
         {"name": b.name, "fields": list(b.fields), "sha256": sha256(_bytes_of(Path(config.root) / b.file))}
         for b in config.benchmark
-    ]
+    )
 
 
 def _items(benchmark: Benchmark, root: str) -> list[tuple[str, str, str]]:
@@ -89,7 +89,7 @@ def self_test(recipe: Recipe, store: Store) -> Done:
     unit = Unit("decontaminate", VERSION, {**_config(recipe), "planted": recipe.seed}, ())
 
     def work() -> Receipt:
-        facts = self_test_facts(recipe)
+        facts = _self_test_facts(recipe)
         if facts["found"] != facts["planted"] or facts["false_hits"]:
             raise CheckFailed(
                 f"the benchmark screen found {facts['found']} of {facts['planted']} planted items"
@@ -102,8 +102,8 @@ def self_test(recipe: Recipe, store: Store) -> Done:
     return once(store, unit, work)
 
 
-def self_test_facts(recipe: Recipe) -> dict[str, object]:
-    """What the planted test gives, for the receipt and the manifest."""
+def _self_test_facts(recipe: Recipe) -> dict[str, object]:
+    """What the planted test gives."""
     index = index_of(recipe.decontaminate)
     result = ngrams.planted(index, seed=recipe.seed)
     too_short: dict[str, int] = {}

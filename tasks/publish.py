@@ -16,19 +16,19 @@ from corpusmill.canonical import content_digest, digest_of
 from corpusmill.card import card
 from corpusmill.config import Recipe
 from corpusmill.store import Output, Receipt, Store, Unit
-from tasks import decontaminate, dedup, extract, judge, pack
+from tasks import decide, decontaminate, dedup, extract, judge, pack
 from tasks import filter as filtering
 from tasks.shards import Shard
 from tasks.units import Done, check_funnel, funnel_row, once
 
 VERSION = 1
-REJECTS_PER_REASON = 20
 
 
 @dataclass(frozen=True)
 class Parts:
     """All receipts of one build, in the order of the chain."""
 
+    planted: Receipt
     sources: Sequence[Receipt]
     shards: Sequence[Shard]
     exact: Receipt
@@ -68,11 +68,11 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         **extract.url_facts(recipe),
         "stages": _stages(parts),
         "models": {"language": judge.language_digest(recipe.language.model), **extract.model_digests(recipe)},
-        "benchmarks": decontaminate.benchmark_identities(recipe.decontaminate),
+        "benchmarks": list(decontaminate.benchmark_identities(recipe.decontaminate)),
         "tokenizer": {"output": vocabulary.outputs["tokenizer"].to_json(), **vocabulary.facts},
         "partitions": partitions,
         "funnel": _funnel(parts),
-        "proofs": {"decontaminate": decontaminate.self_test_facts(recipe), "near": parts.near.facts["proof"]},
+        "proofs": {"decontaminate": parts.planted.facts, "near": parts.near.facts["proof"]},
         "inputs": [receipt.facts["source"] for receipt in parts.sources],
         "tables": {name: output.to_json() for name, output in sorted(tables.items())},
         "parents": [],
@@ -84,7 +84,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
 
 def _tables(parts: Parts, store: Store) -> Done:
     lineage = _lineage(parts)
-    unit = Unit("publish", VERSION, {"rejects": REJECTS_PER_REASON}, (content_digest(lineage),))
+    unit = Unit("publish", VERSION, {"rejects": decide.REJECTS_PER_REASON}, (content_digest(lineage),))
     return once(
         store,
         unit,
@@ -176,6 +176,6 @@ def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
     keep = []
     for i, key in enumerate(zip(table.column("stage").to_pylist(), table.column("reason").to_pylist(), strict=True)):
         seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= REJECTS_PER_REASON:
+        if seen[key] <= decide.REJECTS_PER_REASON:
             keep.append(i)
     return table.take(keep)
