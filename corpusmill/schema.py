@@ -100,6 +100,21 @@ MEASURES = pa.schema(
 """Attribute group `measures`; `word_total` counts all words of the word table, the unit of the funnel."""
 
 
+SPANS = pa.list_(
+    pa.struct([_required("start", pa.int64()), _required("end", pa.int64()), _required("kind", pa.string())])
+)
+"""Byte spans of a stored text with what they are: the rule, or the kind of personal data. Sorted, not overlapping."""
+
+EDITS = pa.schema(
+    [
+        _required("spans", SPANS),  # what rule edits remove
+        _required("removed_words", pa.int64()),
+        _required("removed_word_ratio", pa.float64()),  # of the words of the raw text; 0 where it has none
+    ]
+)
+"""Attribute group `edits`: the raw text without the spans is the view `clean`."""
+
+
 def signature_group(num_perm: int) -> pa.Schema:
     """Attribute group `digests`: normalised-text digest, shingle count and MinHash signature (uint32 little-endian,
     num_perm)."""
