@@ -60,6 +60,10 @@ class RuleSet:
     version: int
     digest: str
     rules: tuple[Rule, ...]
+    edits: tuple[Any, ...] = ()
+    """What is cut from the text before view clean is measured (kernels/line_edits.py)."""
+    edits_digest: str = ""
+    """Of what decides the edits alone: moving a bound recomputes no edit. Empty where there are none."""
 
 
 def load_rules(path: Path) -> RuleSet:
