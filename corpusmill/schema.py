@@ -262,11 +262,15 @@ REASONS: dict[str, Reason] = {
     "uncertain_language": Reason(
         "language", "quality", "The language is wanted, but its score is under the recipe's bound."
     ),
+    "below_floor": Reason("filter", "quality", "A measure is outside the floor below which costly judges are spared."),
+    "personal_data": Reason("filter", "policy", "It holds more personal data than judge.personal_data.drop_above."),
+    "low_quality": Reason("filter", "quality", "A quality classifier gives less than its judge.quality.*.min_score."),
     "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
     "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
     "near_duplicate": Reason(
         "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
     ),
+    "edited": Reason("pack", "quality", "Edits and masks took this text out of documents that stay (no document)."),
     "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
 }
 """Every reason but those of rules, which rule files name (`rules/*.toml`) and which belong to stage `filter`."""
