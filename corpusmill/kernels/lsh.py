@@ -60,6 +60,27 @@ def buckets(keys: Keys) -> Buckets:
     return Buckets(repeated[order], offsets)
 
 
+def bucket_entries(keys: Keys, rank: NDArray[np.uint32]) -> tuple[Ints, Ints]:
+    """Buckets of entries (key, document) of any bands in any order: the same as `buckets` band by band.
+
+    Args:
+        keys: uint64[M] of one range of keys; all entries of a key are here.
+        rank: uint32[M], the document of each entry.
+
+    Returns:
+        positions of the entries in buckets of two or more, by key and then by rank, and int64[buckets + 1] into them.
+    """
+    repeated = _maybe_repeated(keys)
+    by_rank = repeated[sort_by_key(rank[repeated].astype(np.uint64) << np.uint64(31))]
+    order, offsets = _runs(keys[by_rank], sort_by_key(keys[by_rank]))
+    return by_rank[order], offsets
+
+
+def partition_of(keys: Keys, partitions: int) -> NDArray[np.int64]:
+    """Range of keys that each key lies in: the upper 32 bits, cut into equal ranges."""
+    return ((keys >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)
+
+
 def _power(base: float, exponent: int) -> float:
     product = 1.0  # by multiplication: libm's pow differs between machines
     for _ in range(exponent):
