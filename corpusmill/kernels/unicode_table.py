@@ -1,4 +1,4 @@
-"""What each character is to the word table: its kind, its folded form and four facts, packed into one uint32.
+"""What each character is to the text kernels: its kind, its folded form and seven facts, packed into one uint32.
 
 The table is data of the package (`unicode_table.npz`), made once by `build_table` from Unicode 14.0, and not from the
 running interpreter, so that words do not change with the Python version. A new table is a new VERSION of every stage
@@ -32,9 +32,17 @@ KIND_SHIFT = 21
 ALPHA = 1 << 24
 """A letter (general category L), as `str.isalpha` has it."""
 NON_PUNCTUATION = 1 << 25
-"""Not among the punctuation that datatrove's Gopher filter lists (PUNCTUATION below)."""
+"""Not among the punctuation that datatrove's Gopher filter lists (PUNCTUATION and END_MARKS below)."""
 DIGIT = 1 << 26
 """A decimal digit (general category Nd)."""
+UPPER = 1 << 27
+"""A capital, as `str.isupper` has it."""
+DIGIT_VALUE = 1 << 28
+"""A digit, as `str.isdigit` has it: superscripts and circled ones too."""
+END_MARK = 1 << 29
+"""One of END_MARKS: a sentence may end with it."""
+SPACE = 1 << 30
+"""White space, as `str.isspace` has it."""
 
 NO_TRACE = 1 << 30
 """In the file: this character folds to nothing."""
@@ -67,6 +75,27 @@ PUNCTUATION = frozenset(
     "\u3008\u3009\u300a\u300b\u300c\u300d\u3010\u3011\uff01\uff05\uff08\uff09\uff0c\uff0e\uff11\uff1a\uff1b\uff1f\uff5e"
 )
 """The visible characters of PUNCTUATION in datatrove 0.10.1 (a list by hand; the full-width 1 is in it)."""
+
+_END_MARKS = (
+    *((0x21, 0x21), (0x2E, 0x2E), (0x3F, 0x3F), (0x589, 0x589), (0x61D, 0x61F), (0x6D4, 0x6D4), (0x700, 0x702)),
+    *((0x7F9, 0x7F9), (0x837, 0x837), (0x839, 0x839), (0x83D, 0x83E), (0x964, 0x965), (0x104A, 0x104B)),
+    *((0x1362, 0x1362), (0x1367, 0x1368), (0x166E, 0x166E), (0x1735, 0x1736), (0x17D4, 0x17D6), (0x17D9, 0x17DA)),
+    *((0x1803, 0x1803), (0x1809, 0x1809), (0x1944, 0x1945), (0x1AA8, 0x1AAB), (0x1B5A, 0x1B5B), (0x1B5E, 0x1B5F)),
+    *((0x1B7D, 0x1B7E), (0x1C3B, 0x1C3C), (0x1C7E, 0x1C7F), (0x203C, 0x203D), (0x2047, 0x2049), (0x2E2E, 0x2E2E)),
+    *((0x2E3C, 0x2E3C), (0x2E53, 0x2E54), (0x3002, 0x3002), (0xA4FF, 0xA4FF), (0xA60E, 0xA60F), (0xA6F3, 0xA6F3)),
+    *((0xA6F7, 0xA6F7), (0xA876, 0xA877), (0xA8CE, 0xA8CF), (0xA92F, 0xA92F), (0xA9C8, 0xA9C9), (0xAA5D, 0xAA5F)),
+    *((0xAAF0, 0xAAF1), (0xABEB, 0xABEB), (0xFE52, 0xFE52), (0xFE56, 0xFE57), (0xFF01, 0xFF01), (0xFF0E, 0xFF0E)),
+    *((0xFF1F, 0xFF1F), (0xFF61, 0xFF61), (0x10A56, 0x10A57), (0x10F55, 0x10F59), (0x10F86, 0x10F89)),
+    *((0x11047, 0x11048), (0x110BE, 0x110C1), (0x11141, 0x11143), (0x111C5, 0x111C6), (0x111CD, 0x111CD)),
+    *((0x111DE, 0x111DF), (0x11238, 0x11239), (0x1123B, 0x1123C), (0x112A9, 0x112A9), (0x1144B, 0x1144C)),
+    *((0x115C2, 0x115C3), (0x115C9, 0x115D7), (0x11641, 0x11642), (0x1173C, 0x1173E), (0x11944, 0x11944)),
+    *((0x11946, 0x11946), (0x11A42, 0x11A43), (0x11A9B, 0x11A9C), (0x11C41, 0x11C42), (0x11EF7, 0x11EF8)),
+    *((0x11F43, 0x11F44), (0x16A6E, 0x16A6F), (0x16AF5, 0x16AF5), (0x16B37, 0x16B38), (0x16B44, 0x16B44)),
+    *((0x16E98, 0x16E98), (0x1BC9F, 0x1BC9F), (0x1DA88, 0x1DA88)),
+)
+END_MARKS = frozenset(chr(code) for low, high in _END_MARKS for code in range(low, high + 1))
+"""The 159 marks that datatrove 0.10.1 counts as the end of a line (TERMINAL_PUNCTUATION): full stops, question and
+exclamation marks of many scripts."""
 
 JOINERS = "'\u2019\u00b7\u05f3\u05f4_"
 """Typewriter and curly apostrophe, middle dot (Catalan), geresh and gershayim (Hebrew), underscore (identifiers)."""
@@ -104,7 +133,7 @@ def save_table(table: NDArray[np.uint32], file: Path) -> None:
     compressed)."""
     fold = (table & FOLD_MASK).astype(np.int32)
     shift = np.where(fold == 0, NO_TRACE, fold - np.arange(LIMIT)).astype(np.int32)
-    np.savez_compressed(file, facts=(table >> KIND_SHIFT).astype(np.uint8), shift=shift)
+    np.savez_compressed(file, facts=(table >> KIND_SHIFT).astype(np.uint16), shift=shift)
 
 
 def entry_of(code: int) -> int:
@@ -118,9 +147,9 @@ def entry_of(code: int) -> int:
     return pack(code, Kind.SYMBOL)
 
 
-def pack(fold: int, kind: Kind, *, alpha: bool = False, non_punctuation: bool = True, digit: bool = False) -> int:
-    """One entry of the table."""
-    return fold | kind << KIND_SHIFT | alpha * ALPHA | non_punctuation * NON_PUNCTUATION | digit * DIGIT
+def pack(fold: int, kind: Kind, *, alpha: bool = False, non_punctuation: bool = True, facts: int = 0) -> int:
+    """One entry of the table; `facts` are bits of the others."""
+    return fold | kind << KIND_SHIFT | alpha * ALPHA | non_punctuation * NON_PUNCTUATION | facts
 
 
 def build_table() -> NDArray[np.uint32]:
@@ -137,8 +166,12 @@ def entry_from_unicodedata(code: int) -> int:
         _fold(code, character, kind),
         kind,
         alpha=category[0] == "L",
-        non_punctuation=character not in PUNCTUATION,
-        digit=category == "Nd",
+        non_punctuation=character not in PUNCTUATION and character not in END_MARKS,
+        facts=(category == "Nd") * DIGIT
+        | character.isupper() * UPPER
+        | character.isdigit() * DIGIT_VALUE
+        | (character in END_MARKS) * END_MARK
+        | character.isspace() * SPACE,
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 
-from corpusmill.kernels.unicode_table import FOLD_MASK, KIND_SHIFT, PUNCTUATION, Kind, entry_of
+from corpusmill.kernels.unicode_table import END_MARKS, FOLD_MASK, KIND_SHIFT, PUNCTUATION, Kind, entry_of
 
 MASK = 2**64 - 1
 
@@ -79,7 +79,7 @@ def hash_bytes(data: bytes) -> int:
 def flags(token: str, word: bool) -> int:
     return (
         any(c.isalpha() for c in token) * 1
-        + any(c not in PUNCTUATION for c in token) * 2  # controls, also in datatrove's list, are in no token
+        + any(c not in PUNCTUATION | END_MARKS for c in token) * 2  # controls, also in datatrove's list, are in no token
         + word * 4
     )
 
@@ -95,7 +95,7 @@ def ratio(part: float, whole: float) -> float:
 def measures(text: str) -> dict[str, float]:
     """Every column of schema.MEASURES, by the wording of the definitions."""
     found = [token for token, _ in tokens(text)]
-    plain = [t for t in found if any(c not in PUNCTUATION for c in t)]
+    plain = [t for t in found if any(c not in PUNCTUATION | END_MARKS for c in t)]
     lines = text.splitlines()
     segments = re.split("\n+", text)
     paragraphs = re.split("\n{2,}", text.strip())
