@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from corpusmill.extractor.sandbox import Sandbox
 from corpusmill.store import Output, Store
 from tasks import chain, decide, decontaminate, dedup, extract, judge, pack
 from tasks import filter as filtering
+from tasks.groups import Group
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ def timed(watch: Stopwatch) -> Iterator[None]:
         def replace(owner: Any, name: str, made: Callable[..., Any]) -> None:
             patches.enter_context(patch.object(owner, name, made))
 
+        def watched(group: Group) -> Group:
+            return dataclasses.replace(group, load=lambda: watch.function(group.name, group.load()))
+
         def function(step: str, owner: Any, name: str) -> None:
             replace(owner, name, watch.function(step, getattr(owner, name)))
 
         replace(extract, "batches", watch.generator("read", extract.batches))
         function("extract", Sandbox, "extract")
         function("documents", extract, "extract_file")
-        make_judge = judge._judge
-        replace(judge, "_judge", lambda group, *args: watch.function(group, make_judge(group, *args)))
+        groups_of = judge.groups_of
+        replace(judge, "groups_of", lambda recipe: {g.name: watched(g) for g in groups_of(recipe).values()})
         function("attributes", judge, "judge_shard")
         function("filter", filtering, "filter_shard")
         function("decontaminate", decontaminate, "self_test")

@@ -7,6 +7,7 @@ Five tables follow a crawl to tokens: records (one row per record read), documen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -113,6 +114,16 @@ EDITS = pa.schema(
     ]
 )
 """Attribute group `edits`: the raw text without the spans is the view `clean`."""
+
+
+def pii_group(kinds: Sequence[str]) -> pa.Schema:
+    """Attribute group `pii`: what view `final` masks, and how much of each kind."""
+    counts = [_required(name, pa.int32()) for name in (*(f"pii_{kind}" for kind in kinds), "pii_total")]
+    return pa.schema([_required("spans", SPANS), *counts])
+
+
+PERPLEXITY = pa.schema([pa.field("perplexity_bits_e4", pa.int32())])
+"""Attribute group `perplexity`: cross entropy in 1/10,000 bits a word; null where a document is spared or empty."""
 
 
 def signature_group(num_perm: int) -> pa.Schema:

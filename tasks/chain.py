@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
 from corpusmill.store import Store
-from tasks import acquire, decide, decontaminate, dedup, extract, judge, pack
+from tasks import acquire, decide, decontaminate, dedup, extract, groups, judge, pack
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.publish import Parts, publish
@@ -42,8 +43,8 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
         CheckFailed: a self-test or the funnel's identity fails; nothing is published.
     """
     # What is missing is said before a page is read, not after all of them were.
-    filtering.rules_of(recipe.filter.rules)
-    judge.language_digest(recipe.language.model)
+    rulebook.check(recipe)
+    groups.groups_of(recipe)
     extract.url_rules(recipe)
     tally = Count()
     units = acquire.plan(recipe)
@@ -80,8 +81,8 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
     unit: SourceUnit = job.item
     recipe, store = job.recipe, store_at(job.uri)
     source, documents = extract.extract_file(unit, recipe, store)
-    groups = judge.judge_shard(documents.receipt, recipe, store)
-    receipts = {group: done.receipt for group, done in groups.items()}
+    judged = judge.judge_shard(documents.receipt, recipe, store)
+    receipts = {group: done.receipt for group, done in judged.items()}
     filtered = filtering.filter_shard(documents.receipt, receipts, recipe, store)
     screened = decontaminate.screen_shard(documents.receipt, receipts, filtered.receipt, recipe, store)
     return source, Shard(
@@ -93,7 +94,7 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
         filtered=filtered.receipt,
         screened=screened.receipt,
         decided=screened.receipt,
-        done=(documents, *groups.values(), filtered, screened),
+        done=(documents, *judged.values(), filtered, screened),
     )
 
 

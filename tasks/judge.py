@@ -6,106 +6,112 @@ all groups that are missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import lru_cache
-from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from corpusmill import schema
-from corpusmill.config import Recipe
-from corpusmill.kernels import digests, language, measures, minhash
-from corpusmill.models import model_digest, model_path
+from corpusmill.config import Floor, Recipe
+from corpusmill.kernels import edits
 from corpusmill.store import Receipt, Store, Unit
+from tasks.groups import LIBRARIES, VERSIONS, Group, Judge, groups_of
 from tasks.units import Done, content_of, libraries
 
-VERSIONS: dict[str, int] = {"language": 1, "measures": 1, "digests": 1}
-LIBRARIES = {"language": ("fasttext-community",), "measures": (), "digests": ()}
 BATCH_ROWS = 1024
-
-Judge = Callable[[pa.LargeStringArray], pa.RecordBatch]
 
 
 def judge_shard(documents: Receipt, recipe: Recipe, store: Store) -> dict[str, Done]:
     """The attribute groups of one documents shard, by name. Safe to run twice: finished groups are returned."""
-    units = {group: group_unit(group, documents, recipe) for group in VERSIONS}
-    found = {group: receipt for group, unit in units.items() if (receipt := store.receipt(unit))}
-    missing = [group for group in units if group not in found]
-    done = {group: Done(receipt, reused=True) for group, receipt in found.items()}
+    groups = groups_of(recipe)
+    units = {name: group_unit(group, documents) for name, group in groups.items()}
+    done = {name: Done(receipt, reused=True) for name, unit in units.items() if (receipt := store.receipt(unit))}
+    missing = [group for name, group in groups.items() if name not in done]
     if not missing:
         return done
-    judges = {group: _judge(group, recipe) for group in missing}
+    work = _Pass(groups, missing, recipe)
     words = 0
     with ExitStack() as stack:
-        writers = {group: stack.enter_context(store.table_writer(_schema(group, recipe))) for group in missing}
+        writers = {g.name: stack.enter_context(store.table_writer(g.schema)) for g in missing}
         for batch in store.batches(documents.outputs["documents"], columns=["text"], batch_rows=BATCH_ROWS):
-            text = batch.column("text")
-            for group in missing:
-                made = judges[group](text)
-                writers[group].write(made)
-                if group == "measures":
-                    words += sum(made.column("word_total").to_pylist())
+            made = work.judged(batch.column("text"))
+            for name, writer in writers.items():
+                writer.write(made[name])
+            if "measures" in writers:
+                words += pc.sum(made["measures"].column("word_total")).as_py() or 0
     for group in missing:
         counters = {"docs": documents.outputs["documents"].rows or 0}
-        if group == "measures":
+        if group.name == "measures":
             counters["words"] = words
         receipt = store.commit(
-            units[group],
-            {group: writers[group].draft},
+            units[group.name],
+            {group.name: writers[group.name].draft},
             counters=counters,
             facts={"locator": documents.facts["locator"]},
         )
-        done[group] = Done(receipt, reused=False)
-    return done
+        done[group.name] = Done(receipt, reused=False)
+    return {name: done[name] for name in groups}
 
 
-def group_unit(group: str, documents: Receipt, recipe: Recipe) -> Unit:
+def group_unit(group: Group, documents: Receipt) -> Unit:
     """The unit of one attribute group of one shard."""
-    config: Mapping[str, object] = {"group": group}
-    models: Mapping[str, str] = {}
-    if group == "language":
-        models = {"language": language_digest(recipe.language.model)}
-    elif group == "digests":
-        dedup = recipe.deduplicate
-        config = {"group": group, "ngram": dedup.ngram, "num_perm": dedup.num_perm, "seed": recipe.seed}
+    version = VERSIONS[group.kind] if group.version is None else group.version
     return Unit(
-        "judge", VERSIONS[group], config, (content_of(documents, "documents"),), models, libraries(LIBRARIES[group])
+        "judge",
+        version,
+        {"group": group.name, **group.config},
+        (content_of(documents, "documents"),),
+        group.models,
+        libraries(LIBRARIES.get(group.kind, ())),
     )
 
 
-@lru_cache(maxsize=8)
-def language_digest(setting: str) -> str:
-    """sha256 of the language model file that a setting names."""
-    return model_digest(model_path(setting))
+class _Pass:
+    """One pass over the text: the groups that are missing, and those that these are computed from."""
+
+    def __init__(self, groups: Mapping[str, Group], missing: list[Group], recipe: Recipe) -> None:
+        wanted = {group.name for group in missing}
+        if any(group.view == "clean" for group in missing) and "edits" in groups:
+            wanted.add("edits")  # made anew rather than read: it costs less than the text it is cut from
+        self.floors = recipe.judge.floors if any(group.costly for group in missing) else {}
+        if self.floors:
+            wanted.add("measures")
+        self.groups = [group for name, group in groups.items() if name in wanted]
+        self.groups.sort(key=lambda group: group.costly)
+        self.judges: dict[str, Judge] = {group.name: group.load() for group in self.groups}
+
+    def judged(self, raw: pa.LargeStringArray) -> dict[str, pa.RecordBatch]:
+        made: dict[str, pa.RecordBatch] = {}
+        clean = raw
+        for group in self.groups:
+            text = clean if group.view == "clean" else raw
+            judge = self.judges[group.name]
+            if group.costly and self.floors:
+                made[group.name] = _spared(text, judge, group.schema, above_floors(made["measures"], self.floors))
+            else:
+                made[group.name] = judge(text)
+            if group.name == "edits":
+                clean = edits.apply(raw, made["edits"].column("spans"))
+        return made
 
 
-@lru_cache(maxsize=2)
-def _language_model(path: Path) -> language.LanguageModel:
-    return language.LanguageModel(path)
-
-
-def _schema(group: str, recipe: Recipe) -> pa.Schema:
-    if group == "digests":
-        return schema.signature_group(recipe.deduplicate.num_perm)
-    return {"language": schema.LANGUAGE, "measures": schema.MEASURES}[group]
-
-
-def _judge(group: str, recipe: Recipe) -> Judge:
-    if group == "language":
-        return _language_model(model_path(recipe.language.model)).identify
-    if group == "measures":
-        return measures.measures
-    dedup = recipe.deduplicate
-
-    def fingerprints(text: pa.LargeStringArray) -> pa.RecordBatch:
-        made = minhash.signatures(text, ngram=dedup.ngram, num_perm=dedup.num_perm, seed=recipe.seed)
-        packed = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
+def above_floors(measured: pa.RecordBatch, floors: Mapping[str, Floor]) -> np.ndarray:
+    """bool[n]: which documents are within every floor."""
+    within = np.ones(measured.num_rows, bool)
+    for name, floor in sorted(floors.items()):
+        values = measured.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        within &= (values >= (-np.inf if floor.min is None else floor.min)) & (
+            values <= (np.inf if floor.max is None else floor.max)
         )
-        return pa.record_batch(
-            [digests.text_digest(text), pa.array(made.shingles, pa.int32()), packed],
-            schema=schema.signature_group(dedup.num_perm),
-        )
+    return within
 
-    return fingerprints
+
+def _spared(text: pa.LargeStringArray, judge: Judge, columns: pa.Schema, within: np.ndarray) -> pa.RecordBatch:
+    """A judge's answer about the documents within the floors; null about the others."""
+    rows = np.flatnonzero(within)
+    answer = judge(text.take(pa.array(rows)))
+    place = np.full(len(text), -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    indices = pa.array(place, mask=~within)
+    return pa.record_batch([column.take(indices) for column in answer.columns], schema=columns)

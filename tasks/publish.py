@@ -15,8 +15,9 @@ from corpusmill import schema
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.card import card
 from corpusmill.config import Recipe
+from corpusmill.rulebook import rules_of
 from corpusmill.store import Output, Receipt, Store, Unit
-from tasks import decide, decontaminate, dedup, extract, judge, pack
+from tasks import decide, decontaminate, dedup, extract, groups, pack
 from tasks import filter as filtering
 from tasks.shards import Shard
 from tasks.units import Done, check_funnel, funnel_row, once
@@ -55,7 +56,7 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, 
 
 def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
     """The manifest of these receipts; also stores the tables it names."""
-    rules = filtering.rules_of(recipe.filter.rules)
+    rules = rules_of(recipe.filter.rules)
     partitions = _partitions(parts.packs, recipe)
     tables = _tables(parts, store).receipt.outputs
     vocabulary = parts.tokenizer
@@ -67,7 +68,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         "rules": {"file": rules.name, "version": rules.version, "digest": rules.digest},
         **extract.url_facts(recipe),
         "stages": _stages(parts),
-        "models": {"language": judge.language_digest(recipe.language.model), **extract.model_digests(recipe)},
+        "models": {**groups.model_digests(recipe), **extract.model_digests(recipe)},
         "benchmarks": list(decontaminate.benchmark_identities(recipe.decontaminate)),
         "tokenizer": {"output": vocabulary.outputs["tokenizer"].to_json(), **vocabulary.facts},
         "partitions": partitions,
@@ -97,7 +98,7 @@ def _tables(parts: Parts, store: Store) -> Done:
 def _stages(parts: Parts) -> dict[str, object]:
     versions: dict[str, object] = {
         "extract": {"version": extract.VERSION, "libraries": dict(parts.shards[0].documents.versions)},
-        "judge": {"version": judge.VERSIONS},
+        "judge": {"version": groups.VERSIONS},
         "filter": {"version": filtering.VERSION},
         "decontaminate": {"version": decontaminate.VERSION},
         "deduplicate": {"version": dedup.VERSION},

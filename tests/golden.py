@@ -12,14 +12,14 @@ from pathlib import Path
 
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.store import Output, open_store
-from tasks import decide, decontaminate, dedup, extract, judge, pack, publish
+from tasks import decide, decontaminate, dedup, extract, groups, pack, publish
 from tasks import filter as filtering
 from tasks.chain import build
 
 GOLDEN = Path(__file__).parent / "golden.json"
 VERSIONS = {
     "extract": extract.VERSION,
-    "judge": judge.VERSIONS,
+    "judge": groups.VERSIONS,
     "filter": filtering.VERSION,
     "decontaminate": decontaminate.VERSION,
     "exact": dedup.VERSION,

@@ -18,8 +18,10 @@ def recipe_check(
 ) -> None:
     """All faults of a recipe at once, with key, what is expected and what is given."""
     from corpusmill.config import load_recipe
+    from corpusmill.rulebook import check
 
     recipe = load_recipe(file, set_)
+    check(recipe)
     options.answer({"ok": True, "recipe": recipe.what()}, f"{file}: no faults; it builds {recipe.name!r}")
 
 

@@ -180,7 +180,7 @@ def test_a_build_finds_the_files_read(root: Path, store: Store, monkeypatch: pyt
         seen.extend(extract_file(job.item, job.recipe, open_store(store.uri)) for job in units)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tasks.judge.language_digest", lambda _: "0" * 64)
+    monkeypatch.setattr("tasks.groups.digest_of_model", lambda _: "0" * 64)
     with pytest.raises(KeyboardInterrupt):
         build(wanted, store, stop)
     assert len(seen) == FILES

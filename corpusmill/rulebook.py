@@ -1,0 +1,77 @@
+"""A recipe and its rule file together: the rules it names, and whether the two fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from corpusmill import schema
+from corpusmill.config import Recipe, find_file
+from corpusmill.errors import UsageError
+from corpusmill.kernels.rules import Rule, RuleSet, load_rules
+
+COSTLY = ("quality_", "perplexity_")
+"""Measures that are null where a document is spared by a floor."""
+
+
+@lru_cache(maxsize=8)
+def rules_of(setting: str) -> RuleSet:
+    """The rule file that a recipe names.
+
+    Raises:
+        NotFound, UsageError: there is none, or it has faults.
+    """
+    return load_rules(find_file(setting, "rules", ".toml", "rule file"))
+
+
+def check(recipe: Recipe) -> RuleSet:
+    """The rules of a recipe, which fit it.
+
+    Raises:
+        NotFound, UsageError: no such rules; rules about a measure that the recipe does not compute; a floor on no
+            measure of the raw text, or one that is tighter than a rule, so that the rule would not be what decides.
+    """
+    rules = rules_of(recipe.filter.rules)
+    if faults := list(_faults(recipe, rules)):
+        raise UsageError(
+            f"recipe {recipe.name!r} and rules {rules.name!r} do not fit: "
+            f"{len(faults)} fault{'s' if len(faults) > 1 else ''}",
+            "\n".join(f"  {fault}" for fault in faults),
+            "Change judge.* in the recipe, or the rule file.",
+        )
+    return rules
+
+
+def _faults(recipe: Recipe, rules: RuleSet) -> Iterator[str]:
+    judge = recipe.judge
+    offered = {
+        "quality_": {f"quality_{name}" for name in judge.quality},
+        "own_": {f"own_{name}" for name in judge.own},
+        "perplexity_": {"perplexity_bits"} if judge.perplexity else set(),
+        "pii_": {f"pii_{kind}" for kind in judge.personal_data.kinds} | {"pii_total"}
+        if judge.personal_data.kinds
+        else set(),
+        "removed_": {"removed_words", "removed_word_ratio"} if rules.edits else set(),
+    }
+    for rule in rules.rules:
+        for prefix, names in offered.items():
+            if rule.measure.startswith(prefix) and rule.measure not in names:
+                has = ", ".join(sorted(names)) or "none"
+                yield f"rule {rule.name}: the recipe computes no {rule.measure}; of this kind it has: {has}"
+    if judge.personal_data.drop_above is not None and not judge.personal_data.kinds:
+        yield "judge.personal_data.drop_above: nothing is counted without judge.personal_data.kinds"
+    for name, floor in sorted(judge.floors.items()):
+        if name not in schema.MEASURES.names:
+            yield f"judge.floors.{name}: no measure of the raw text; known: {', '.join(schema.MEASURES.names)}"
+            continue
+        for rule in rules.rules:
+            if rule.measure == name and rule.view == "raw":
+                yield from _looser(rule, floor.min, floor.max)
+
+
+def _looser(rule: Rule, low: float | None, high: float | None) -> Iterator[str]:
+    """A bound that lets in what the floor lets out would not be what decides."""
+    if low is not None and rule.min is not None and rule.min < low:
+        yield f"rule {rule.name}: min {rule.min:g} is looser than the floor, min {low:g}, of {rule.measure}"
+    if high is not None and rule.max is not None and rule.max > high:
+        yield f"rule {rule.name}: max {rule.max:g} is looser than the floor, max {high:g}, of {rule.measure}"

@@ -1,0 +1,237 @@
+"""Attribute groups: what is measured of every document, each group with its own key, view, model and kernel.
+
+To add one: a kernel, a line in `groups_of`, and its columns in the schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusmill import schema
+from corpusmill.config import Deduplicate, Own, Recipe
+from corpusmill.errors import NotFound, UsageError
+from corpusmill.kernels import digests, language, measures, minhash
+from corpusmill.kernels.rules import RuleSet
+from corpusmill.models import model_digest, model_path
+from corpusmill.rulebook import rules_of
+from tasks.views import View
+
+VERSIONS = {"language": 1, "measures": 1, "digests": 1, "edits": 1, "pii": 1, "quality": 1, "perplexity": 1}
+"""By the part of a group's name before the colon; `measures` also of `measures:clean`. Own measures have their own."""
+
+LIBRARIES = {"language": ("fasttext-community",), "quality": ("fasttext-community",)}
+
+Judge = Callable[[pa.LargeStringArray], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One attribute group of a recipe."""
+
+    name: str
+    schema: pa.Schema
+    load: Callable[[], Judge]
+    """The kernel, with its model in memory."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    view: View = "raw"
+    costly: bool = False
+    """Whether documents outside a floor are spared; their values are null."""
+    version: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name before its colon."""
+        return self.name.partition(":")[0]
+
+
+@lru_cache(maxsize=16)
+def digest_of_model(setting: str) -> str:
+    """sha256 of the model file that a setting names."""
+    return model_digest(model_path(setting))
+
+
+def groups_of(recipe: Recipe) -> dict[str, Group]:
+    """The groups a recipe needs, in the order in which they are computed.
+
+    Raises:
+        NotFound: no such rules, model or function. UsageError: faults in them.
+    """
+    rules, judge = rules_of(recipe.filter.rules), recipe.judge
+    clean: View = "clean" if rules.edits else "raw"
+    edited = {"edits": rules.edits_digest, "edits_version": VERSIONS["edits"]} if rules.edits else {}
+    floors = {name: floor.what() for name, floor in sorted(judge.floors.items())}
+    spared = {"floors": floors, "measures_version": VERSIONS["measures"]} if floors else {}
+    groups = [
+        Group(
+            "language",
+            schema.LANGUAGE,
+            lambda: _language_model(model_path(recipe.language.model)).identify,
+            models={"language": digest_of_model(recipe.language.model)},
+        ),
+        Group("measures", schema.MEASURES, lambda: measures.measures),
+        Group(
+            "digests",
+            schema.signature_group(recipe.deduplicate.num_perm),
+            lambda: _fingerprints(recipe.deduplicate, recipe.seed),
+            {**_shingling(recipe.deduplicate), "seed": recipe.seed, **edited},
+            view=clean,
+        ),
+    ]
+    if rules.edits:
+        groups.insert(0, Group("edits", schema.EDITS, lambda: _line_edits(rules), edited))
+        if any(rule.view == "clean" for rule in rules.rules):
+            groups.append(Group("measures:clean", schema.MEASURES, lambda: measures.measures, edited, view="clean"))
+    if kinds := judge.personal_data.kinds:
+        groups.append(Group("pii", schema.pii_group(kinds), lambda: _personal_data(kinds), {"kinds": sorted(kinds)}))
+    for name, setting in sorted(judge.quality.items()):
+        groups.append(
+            Group(
+                f"quality:{name}",
+                pa.schema([pa.field(f"quality_{name}_e6", pa.int32())]),
+                partial(_scores, f"quality_{name}_e6", _classifier, setting.model),
+                {**edited, **spared},
+                {"quality": digest_of_model(setting.model)},
+                clean,
+                costly=True,
+            )
+        )
+    if judge.perplexity is not None:
+        groups.append(
+            Group(
+                "perplexity",
+                schema.PERPLEXITY,
+                partial(_scores, "perplexity_bits_e4", _perplexity, judge.perplexity.model),
+                {**edited, **spared},
+                {"perplexity": digest_of_model(judge.perplexity.model)},
+                clean,
+                costly=True,
+            )
+        )
+    for name, own in sorted(judge.own.items()):
+        groups.append(_own_group(name, own, edited if own.view == "clean" else {}))
+    return {group.name: group for group in groups}
+
+
+def model_digests(recipe: Recipe) -> dict[str, str]:
+    """group -> sha256 of its model file."""
+    return {name: digest for name, group in groups_of(recipe).items() for digest in group.models.values()}
+
+
+def _shingling(dedup: Deduplicate) -> dict[str, Any]:
+    return {"ngram": dedup.ngram, "num_perm": dedup.num_perm}
+
+
+@lru_cache(maxsize=2)
+def _language_model(path: Path) -> language.LanguageModel:
+    return language.LanguageModel(path)
+
+
+def _fingerprints(dedup: Deduplicate, seed: int) -> Judge:
+    def fingerprints(text: pa.LargeStringArray) -> pa.RecordBatch:
+        made = minhash.signatures(text, ngram=dedup.ngram, num_perm=dedup.num_perm, seed=seed)
+        packed = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
+        )
+        return pa.record_batch(
+            [digests.text_digest(text), pa.array(made.shingles, pa.int32()), packed],
+            schema=schema.signature_group(dedup.num_perm),
+        )
+
+    return fingerprints
+
+
+def _line_edits(rules: RuleSet) -> Judge:
+    from corpusmill.kernels.line_edits import line_edits
+
+    return lambda text: line_edits(text, rules.edits)
+
+
+def _personal_data(kinds: tuple[str, ...]) -> Judge:
+    from corpusmill.kernels.pii import find
+
+    return lambda text: find(text, kinds)
+
+
+def _scores(column: str, load: Callable[[Path], Callable[[Any], pa.Array]], model: str) -> Judge:
+    """A kernel of one int32 column whose model is a file."""
+    score = load(model_path(model))
+    return lambda text: pa.record_batch([score(text)], names=[column])
+
+
+@lru_cache(maxsize=4)
+def _classifier(path: Path) -> Callable[[Any], pa.Array]:
+    from corpusmill.kernels.quality import Classifier
+
+    return Classifier(path).scores_e6
+
+
+@lru_cache(maxsize=2)
+def _perplexity(path: Path) -> Callable[[Any], pa.Array]:
+    from corpusmill.kernels.perplexity import Model
+
+    return Model(path).log2_e4
+
+
+def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
+    function, identity = own_function(own.function)
+    column = f"own_{name}"
+
+    def judge(text: pa.LargeStringArray) -> pa.RecordBatch:
+        try:
+            values = pa.array(np.asarray(function(text), np.float64), from_pandas=True)
+        except Exception as err:
+            raise UsageError(
+                f"{own.function} failed on a batch of {len(text)} texts", f"{type(err).__name__}: {err}", "Correct it."
+            ) from err
+        if len(values) != len(text):
+            raise UsageError(f"{own.function} gave {len(values)} numbers for {len(text)} texts", "expected one a text")
+        return pa.record_batch([values], names=[column])
+
+    return Group(
+        f"own:{name}",
+        pa.schema([pa.field(column, pa.float64())]),
+        lambda: judge,
+        {**edited, "own": identity},
+        view=own.view,
+        version=identity["version"],
+    )
+
+
+@lru_cache(maxsize=16)
+def own_function(name: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """A function of yours by `package.module:function`, and what its results rest on: the VERSION that the module
+    declares, the version of its package, the sha256 of the module's file.
+
+    Raises:
+        NotFound: no such module or function. UsageError: the module declares no VERSION.
+    """
+    module_name, _, function_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        function = getattr(module, function_name)
+    except (ImportError, AttributeError) as err:
+        raise NotFound(
+            f"no function {name}", str(err), "Install its package, or put its folder on PYTHONPATH."
+        ) from err
+    version = getattr(module, "VERSION", None)
+    if isinstance(version, bool) or not isinstance(version, int):
+        raise UsageError(
+            f"{module_name} declares no VERSION", f"expected a whole number, got {version!r}", "Add VERSION = 1 to it."
+        )
+    try:
+        package = importlib.metadata.version(module_name.partition(".")[0])
+    except importlib.metadata.PackageNotFoundError:
+        package = ""
+    digest = hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()
+    return function, {"function": name, "version": version, "package": package, "sha256": digest}
