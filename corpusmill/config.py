@@ -304,20 +304,51 @@ class Decontaminate(Section):
 
 
 class Deduplicate(Section):
-    """Exact and near duplicates within the dataset."""
+    """Exact and near duplicates, and repeated passages."""
 
-    ngram: int = Field(5, ge=1, le=32, description="Words in a shingle.")
+    exact: Annotated[tuple[Literal["payload", "text", "url"], ...], Field(strict=False)] = Field(
+        ("text",),
+        description="By what documents are exact duplicates, in turn: payload bytes, normalised text, address.",
+    )
+    prefer: Annotated[tuple[Literal["longest", "oldest", "newest"], ...], Field(strict=False)] = Field(
+        ("longest", "oldest"), description="Which of several copies is kept; ties end with doc_id."
+    )
+    policy: Literal["across", "within"] = Field(
+        "across", description="Whether documents of other snapshots count as originals, or each snapshot stands alone."
+    )
+    shingle: Literal["word", "char"] = Field("word", description="What a shingle is made of.")
+    ngram: int = Field(5, ge=1, le=64, description="Words (or characters) in a shingle.")
+    normaliser: Literal["folded-words"] = Field("folded-words", description="Lower case, no punctuation; one space.")
+    fold_digits: bool = Field(False, description="Digits 0 to 9 count as one; makes tables and logs look alike.")
+    hash: Literal["polynomial64"] = Field("polynomial64", description="Hash of a shingle.")
     num_perm: int = Field(112, ge=16, le=1024, description="Signature length.")
-    bands: int = Field(14, ge=1, description="LSH bands; rows = num_perm / bands.")
+    bands: int = Field(14, ge=1, description="LSH bands; rows = num_perm / bands. `mill lsh` recommends them.")
     min_jaccard: float = Field(
         0.8, gt=0, le=1, strict=False, description="Verified similarity from which a document is a duplicate."
     )
     max_pivots: int = Field(4, ge=1, description="Documents of a bucket that the others are compared with, a round.")
+    index: bool = Field(False, description="Store an index of the kept documents, for later snapshots.")
+    against: str | None = where(
+        None,
+        description="A dataset with an index: what it kept counts as kept before. Its digest is part of the identity.",
+    )
+    lines: Literal["off", "line", "paragraph"] = Field(
+        "off", description="Cut what is repeated in many documents from all but one of them, as edits."
+    )
+    lines_min_documents: int = Field(6, ge=2, description="Documents that hold a line from which it is cut.")
+    substring_words: int = Field(
+        0, ge=0, description="Cut passages of so many words (50 or more) that occur before, as edits; 0: off."
+    )
+    memory_mb: int = where(2048, ge=1, description="Memory of a unit, about; what does not fit goes through the store.")
 
     @model_validator(mode="after")
     def _rows_are_whole(self) -> Deduplicate:
         if self.num_perm % self.bands:
             raise ValueError(f"num_perm {self.num_perm} is not a multiple of bands {self.bands}")
+        if 0 < self.substring_words < 50:
+            raise ValueError(f"substring_words {self.substring_words}: shorter passages than 50 words are quotations")
+        if len(set(self.exact)) < len(self.exact) or {"oldest", "newest"} <= set(self.prefer):
+            raise ValueError("exact and prefer name each key once, and one of oldest and newest")
         return self
 
 
