@@ -1,7 +1,8 @@
 """Shingles of texts and their MinHash signatures.
 
-A shingle is `ngram` consecutive words of the word table: lower case, punctuation and symbols out, digits kept. A text
-with fewer words has none: it goes through exact deduplication only.
+A shingle is `ngram` consecutive words of the word table: lower case, punctuation and symbols out, digits kept; or so
+many characters of the normalised text (those words with one space between). A text with fewer has none: it goes through
+exact deduplication only.
 
 Method: Broder 1997. The hash of a shingle is a polynomial over the hashes of its folded words (Rabin-Karp modulo
 2**64), mixed; a permutation is x -> a x + b modulo 2**32 on its upper half, a odd. The share of equal places of two
@@ -12,6 +13,7 @@ J) / K).
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numba
@@ -20,8 +22,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.bytehash import U
+from corpusmill.kernels.digests import normalise
 from corpusmill.kernels.hashing import mix64
-from corpusmill.kernels.words import IS_WORD, WordTable, slices, word_table
+from corpusmill.kernels.words import IS_WORD, WordTable, slices, text_buffers, word_table
 
 EMPTY = 0xFFFFFFFF
 """Every place of the signature of a text without shingles; leave such texts out of banding."""
@@ -47,7 +50,42 @@ class Signatures(NamedTuple):
     """uint32[D, K]; EMPTY where there is no shingle."""
 
 
-def signatures(text: pa.LargeStringArray, *, ngram: int, num_perm: int, seed: int) -> Signatures:
+@dataclass(frozen=True)
+class Shingling:
+    """What a shingle is: `n` consecutive words, or characters of the normalised text."""
+
+    n: int = 5
+    unit: str = "word"
+    """word | char"""
+    fold_digits: bool = False
+    """Whether digits 0 to 9 count as one. Number-heavy pages then look alike: tables, logs, price lists."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no shingle."""
+        if self.n < 1:
+            raise ValueError(f"ngram must be at least 1, got {self.n}")
+        if self.unit not in ("word", "char"):
+            raise ValueError(f"a shingle is made of word or char, not {self.unit!r}")
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """The names under which an index remembers what its hashes are of."""
+        return {
+            "shingle": f"{self.n} {self.unit}s",
+            "normaliser": "folded-words" + (", digits as one" if self.fold_digits else ""),
+            "hash": "polynomial64",
+        }
+
+    def table(self, text: pa.LargeStringArray) -> WordTable:
+        """The words or characters of a batch as a word table (of characters only the fields that shingles need)."""
+        if self.fold_digits:
+            text = with_one_digit(text)
+        return word_table(text) if self.unit == "word" else character_table(text)
+
+
+def signatures(
+    text: pa.LargeStringArray, *, ngram: int, num_perm: int, seed: int, shingling: Shingling | None = None
+) -> Signatures:
     """MinHash signatures, one row a document.
 
     Args:
@@ -55,17 +93,20 @@ def signatures(text: pa.LargeStringArray, *, ngram: int, num_perm: int, seed: in
         ngram: words of a shingle, at least 1.
         num_perm: permutations K, at least 1.
         seed: of the permutations; signatures of different seeds do not compare.
+        shingling: another kind of shingle than words; `ngram` is then not looked at.
     """
     multipliers, increments = permutations(num_perm, seed)
-    parts = [sign(shingles(part, ngram), multipliers, increments) for _, part in slices(text)]
+    kind = shingling or Shingling(ngram)
+    parts = [sign(shingles(kind.table(part), kind.n), multipliers, increments) for _, part in slices(text)]
     if not parts:
         return Signatures(np.zeros(0, np.int32), np.zeros((0, num_perm), np.uint32))
     return Signatures(np.concatenate([p.shingles for p in parts]), np.concatenate([p.signature for p in parts]))
 
 
-def shingle_sets(text: pa.LargeStringArray, ngram: int) -> ShingleSets:
-    """The set of shingles of each document, sorted: for exact similarities."""
-    found = shingles(text, ngram)
+def shingle_sets(text: pa.LargeStringArray, kind: Shingling | int) -> ShingleSets:
+    """The set of shingles of each document, sorted: for exact similarities. A number: so many words."""
+    kind = Shingling(kind) if isinstance(kind, int) else kind
+    found = shingles(kind.table(text), kind.n)
     offsets = np.zeros(len(found.offsets), np.int64)
     hashes = found.hashes.copy()
     return ShingleSets(offsets, hashes[: _sort_unique(found.offsets, hashes, offsets)])
@@ -112,6 +153,43 @@ def permutations(num_perm: int, seed: int) -> tuple[NDArray[np.uint32], NDArray[
     drawn = b"".join(hashlib.blake2b(k.to_bytes(8, "little"), digest_size=8, key=key).digest() for k in range(num_perm))
     pairs = np.frombuffer(drawn, "<u4").reshape(num_perm, 2).astype(np.uint32)
     return np.ascontiguousarray(pairs[:, 0] | 1), np.ascontiguousarray(pairs[:, 1])
+
+
+def with_one_digit(text: pa.LargeStringArray) -> pa.LargeStringArray:
+    """The texts with every digit 1 to 9 replaced by 0; other scripts' digits stay."""
+    data, bounds = text_buffers(text)
+    folded = np.array(data[bounds[0] : bounds[-1]])
+    folded[(folded >= 0x30) & (folded <= 0x39)] = 0x30  # no longer character has such a byte
+    offsets = pa.py_buffer((bounds - bounds[0]).astype(np.int64))
+    return pa.Array.from_buffers(pa.large_string(), len(text), [None, offsets, pa.py_buffer(folded)])
+
+
+def character_table(text: pa.LargeStringArray) -> WordTable:
+    """The characters of the normalised texts, each as a word; of the table's fields only what shingles need."""
+    normalised, ends = normalise(text)
+    offsets = np.zeros(len(text) + 1, np.int64)
+    folded = np.empty(len(normalised), np.uint64)
+    n = int(_characters(normalised, ends, offsets, folded))
+    none = np.zeros(0, np.int32)
+    return WordTable(offsets, none, none, none, folded[:n], folded[:n], np.full(n, IS_WORD, np.uint8))
+
+
+@numba.njit(nogil=True, cache=True)
+def _characters(
+    text: NDArray[np.uint8], ends: NDArray[np.int64], offsets: NDArray[np.int64], folded: NDArray[np.uint64]
+) -> int:
+    n, at = 0, 0
+    for d in range(len(ends)):
+        while at < ends[d]:
+            character = U(text[at])
+            at += 1
+            while at < ends[d] and text[at] & 0xC0 == 0x80:
+                character = character << U(8) | U(text[at])
+                at += 1
+            folded[n] = mix64(character)
+            n += 1
+        offsets[d + 1] = n
+    return n
 
 
 @numba.njit(nogil=True, cache=True)
