@@ -16,7 +16,7 @@ from bench.peers.stopwatch import Stopwatch
 from corpusmill.engine import Engine
 from corpusmill.extractor.sandbox import Sandbox
 from corpusmill.store import Output, Store
-from tasks import chain, decide, decontaminate, dedup, extract, judge, pack
+from tasks import chain, decide, decontaminate, dedup, extract, groups, judge, pack
 from tasks import filter as filtering
 from tasks.groups import Group
 
@@ -63,7 +63,7 @@ def timed(watch: Stopwatch) -> Iterator[None]:
         replace(extract, "batches", watch.generator("read", extract.batches))
         function("extract", Sandbox, "extract")
         function("documents", extract, "extract_file")
-        groups_of = judge.groups_of
+        groups_of = groups.groups_of
         replace(judge, "groups_of", lambda recipe: {g.name: watched(g) for g in groups_of(recipe).values()})
         function("attributes", judge, "judge_shard")
         function("filter", filtering, "filter_shard")

@@ -281,7 +281,7 @@ REASONS: dict[str, Reason] = {
     "near_duplicate": Reason(
         "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
     ),
-    "edited": Reason("pack", "quality", "Edits and masks took this text out of documents that stay (no document)."),
+    "edited": Reason("pack", "quality", "Edits and masks took this text out of documents that stay (0 documents)."),
     "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
 }
 """Every reason but those of rules, which rule files name (`rules/*.toml`) and which belong to stage `filter`."""

@@ -36,6 +36,7 @@ def decide_shard(number: int, shard: Shard, exact: Receipt, near: Receipt, recip
         (
             content_of(shard.screened, "decisions"),
             content_of(shard.documents, "records"),
+            *(layer.content or layer.digest for layer in shard.layers("final")),
             content_of(exact, "found"),
             content_of(near, "found"),
         ),
@@ -121,7 +122,7 @@ def _smallest(ended: Iterable[tuple[str, str, bytes, int]], seed: int) -> list[t
 
 
 def _heads(shard: Shard, rows: set[int], store: Store) -> dict[int, str]:
-    """The first 2,000 characters of some documents."""
+    """The first 2,000 characters of some documents, as they may leave the store."""
     wanted = np.array(sorted(rows), np.int64)
-    texts = pc.utf8_slice_codeunits(shard.texts(wanted, store), 0, TEXT_CHARS)
+    texts = pc.utf8_slice_codeunits(shard.texts(wanted, store, view="final"), 0, TEXT_CHARS)
     return dict(zip(wanted.tolist(), texts.to_pylist(), strict=True))

@@ -18,6 +18,7 @@ from corpusmill.config import Benchmark, Decontaminate, Recipe
 from corpusmill.errors import CheckFailed, Unavailable, UsageError
 from corpusmill.kernels import ngrams
 from corpusmill.store import Receipt, Store, Unit
+from tasks import views
 from tasks.filter import tally_rows
 from tasks.units import Done, content_of, once
 
@@ -127,7 +128,11 @@ def screen_shard(
         "decontaminate",
         VERSION,
         _config(recipe),
-        (content_of(documents, "documents"), content_of(filtered, "decisions")),
+        (
+            content_of(documents, "documents"),
+            *(layer.content or layer.digest for layer in views.layers("clean", groups)),
+            content_of(filtered, "decisions"),
+        ),
     )
     return once(store, unit, lambda: _screen(unit, documents, groups, filtered, recipe, store))
 
@@ -139,7 +144,8 @@ def _screen(
     decisions = store.table(filtered.outputs["decisions"]).combine_chunks()
     alive = decisions.column("stage").is_null().to_numpy()
     tables, begin = [], 0
-    for batch in store.batches(documents.outputs["documents"], columns=["text"], batch_rows=BATCH_ROWS):
+    clean = views.layers("clean", groups)
+    for batch in views.batches(documents, clean, store, columns=["text"], batch_rows=BATCH_ROWS):
         rows = np.flatnonzero(alive[begin : begin + batch.num_rows])
         hits = ngrams.screen(batch.column("text").take(pa.array(rows)), index)
         where = begin + rows[hits.column("row").to_numpy()]

@@ -17,6 +17,7 @@ from typing import Any
 
 from corpusmill.errors import Refused, UsageError
 from corpusmill.store import Output, Store
+from tasks.views import LAYERS, overlay
 
 FORMATS = ("jsonl",)
 
@@ -31,7 +32,7 @@ class Exported:
     sha256: str
 
 
-def export(store: Store, digest: str, fmt: str, everything: bool, out: Path) -> Exported:
+def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, raw: bool = False) -> Exported:
     """Write a dataset as JSON lines.
 
     A line has url, file, offset, doc_id, stage, reason, lang, charset, text; stage and reason are null where the
@@ -39,7 +40,8 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path) -> 
 
     Args:
         digest: of the manifest. everything: a line for every record ever read, in `records.jsonl`; else the kept
-        documents, in `documents.jsonl`. out: folder, made if it is not there.
+        documents, in `documents.jsonl`. out: folder, made if it is not there. raw: texts as they are stored, without
+        cuts and with the personal data in them.
 
     Raises:
         Refused: the file exists. UsageError: an unknown format.
@@ -56,7 +58,7 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path) -> 
     handle, partial = tempfile.mkstemp(prefix=".export-", dir=out)
     try:
         with os.fdopen(handle, "wb") as to:
-            for row in rows(store, store.manifest(digest)):
+            for row in rows(store, store.manifest(digest), raw=raw):
                 if everything or (row["doc_id"] is not None and row["stage"] is None):
                     line = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
                     to.write(line)
@@ -71,11 +73,11 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path) -> 
     return Exported(file, lines, size, sha.hexdigest())
 
 
-def rows(store: Store, manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def rows(store: Store, manifest: Mapping[str, Any], *, raw: bool = False) -> Iterator[dict[str, Any]]:
     """A row for every record ever read, in the order of files and records."""
     packed = _packed(store, manifest)
     for locator, objects in _by_file(store, manifest):
-        fates = _fates(store, objects, packed)
+        fates = _fates(store, objects, packed, raw)
         for record in store.table(objects["records"]).to_pylist():
             fate = fates.get(record["doc_id"], {})
             yield {
@@ -101,9 +103,13 @@ def _by_file(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, d
         yield source["locator"], places[f"{source['source']}/{source['locator']}"]
 
 
-def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes]) -> dict[bytes, dict[str, Any]]:
+def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw: bool) -> dict[bytes, dict[str, Any]]:
     """doc_id -> stage, reason (both null where kept), language and text, of one file's documents."""
-    documents = store.table(objects["documents"], columns=["doc_id", "text"])
+    documents = store.table(objects["documents"], columns=["doc_id", "text"]).combine_chunks()
+    if not raw:
+        over = overlay([objects[kind] for kind in LAYERS if kind in objects], store)
+        text = over.over(documents.column("text").combine_chunks(), 0)
+        documents = documents.set_column(1, "text", text)
     if "decisions" not in objects:  # a dataset of documents, none of them judged yet
         ids, texts = (column.to_pylist() for column in documents.columns)
         return {doc_id: {"text": text} for doc_id, text in zip(ids, texts, strict=True)}

@@ -22,7 +22,9 @@ from corpusmill.canonical import sha256
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
 from corpusmill.kernels import packing
+from corpusmill.kernels.words import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
+from tasks import views
 from tasks.shards import Shard
 from tasks.units import Done, Tally, content_of, libraries, once
 
@@ -84,9 +86,9 @@ def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
         "seed": recipe.seed,
     }
     inputs = tuple(
-        content_of(r, kind)
-        for s in shards
-        for r, kind in ((s.documents, "documents"), (s.groups["language"], "language"))
+        content
+        for shard in shards
+        for content in (*shard.view_inputs("final"), content_of(shard.groups["language"], "language"))
     )
     unit = Unit("tokenizer", VERSION, config, inputs, {}, libraries(LIBRARIES))
     return once(store, unit, lambda: _train(unit, shards, recipe, store))
@@ -136,7 +138,7 @@ def _sample(shards: Sequence[Shard], recipe: Recipe, store: Store) -> list[str]:
     found: dict[tuple[int, int], str] = {}
     for number, shard in enumerate(shards):
         rows = np.array(sorted(row for _, n, row in chosen if n == number), np.int64)
-        for row, text in zip(rows.tolist(), shard.texts(rows, store).to_pylist(), strict=True):
+        for row, text in zip(rows.tolist(), shard.texts(rows, store, view="final").to_pylist(), strict=True):
             found[number, row] = text
     return [found[number, row] for _, number, row in chosen]
 
@@ -154,14 +156,22 @@ class _Partition:
 
 def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Store) -> Done:
     """Token shards of one window: outputs `<partition>.tokens`, `.rows` and `.docs`; facts say where the bytes lie."""
-    config = {
+    config: dict[str, object] = {
         "seq_len": recipe.pack.seq_len,
         "heldout_one_in": recipe.pack.heldout_one_in,
         "seed": recipe.seed,
         "window": window.name,
     }
+    bucketed = {name: list(quality.buckets) for name, quality in recipe.judge.quality.items() if quality.buckets}
+    if bucketed:
+        config["buckets"] = bucketed
     inputs = tuple(
-        content_of(r, kind) for s in window.shards for r, kind in ((s.documents, "documents"), (s.decided, "decisions"))
+        content
+        for shard in window.shards
+        for content in (*shard.view_inputs("final"), content_of(shard.decided, "decisions"))
+    )
+    inputs += tuple(
+        content_of(s.groups[f"quality:{name}"], f"quality:{name}") for s in window.shards for name in bucketed
     )
     models = {"tokenizer": vocabulary.outputs["tokenizer"].digest}
     unit = Unit("pack", VERSION, config, inputs, models, libraries(LIBRARIES))
@@ -174,7 +184,9 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
     partitions: dict[str, _Partition] = {}
     for row in _kept(window, recipe, store, encoder):
         part = partitions.setdefault(row.partition, _Partition())
-        tally.add_in(1, row.size, row.words)
+        tally.add_in(1, row.raw_size, row.raw_words)
+        if (row.size, row.words) != (row.raw_size, row.raw_words):
+            tally.add_reason("edited", 0, row.raw_size - row.size, row.raw_words - row.words)
         if len(row.tokens) == 0:
             tally.add_reason("empty_document", 1, row.size, row.words)
             continue
@@ -222,6 +234,8 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
 class _Row:
     doc_id: bytes
     url: str | None
+    raw_size: int
+    raw_words: int
     size: int
     words: int
     partition: str
@@ -234,30 +248,39 @@ def _kept(window: Window, recipe: Recipe, store: Store, encoder: tokens.Tokenize
         decided = store.table(shard.decisions, columns=["stage", "cluster"])
         alive = np.flatnonzero(decided.column("stage").is_null().to_numpy())
         clusters = decided.column("cluster").take(alive).to_pylist()
-        words = (
-            store.table(shard.attribute("measures"), columns=["word_total"])
-            .column("word_total")
-            .take(alive)
-            .to_pylist()
-        )
+        measured = store.table(shard.attribute("measures"), columns=["text_bytes", "word_total"]).take(alive)
+        sizes, words = (column.to_pylist() for column in measured.columns)
+        buckets = _buckets(shard, alive, recipe, store)
+        final = shard.layers("final")
         begin = at = 0
-        for batch in store.batches(
-            shard.documents.outputs["documents"], columns=["doc_id", "url", "text"], batch_rows=BATCH_ROWS
-        ):
+        columns = ["doc_id", "url", "text"]
+        for batch in views.batches(shard.documents, final, store, columns=columns, batch_rows=BATCH_ROWS):
             here = alive[(alive >= begin) & (alive < begin + batch.num_rows)] - begin
             begin += batch.num_rows
             kept = batch.take(pa.array(here))
             texts = kept.column("text").to_pylist()
+            left = word_table(kept.column("text")).word_counts().tolist() if final else words[at : at + len(texts)]
             encoded = encoder.encode(texts)
-            for doc_id, url, text, ids in zip(
-                kept.column("doc_id").to_pylist(), kept.column("url").to_pylist(), texts, encoded, strict=True
+            for doc_id, url, text, count, ids in zip(
+                kept.column("doc_id").to_pylist(), kept.column("url").to_pylist(), texts, left, encoded, strict=True
             ):
-                size = len(text.encode("utf-8"))
-                yield _Row(doc_id, url, size, words[at], _partition(clusters[at], shard.source, recipe), ids)
+                partition = _partition(clusters[at], f"{shard.source}{buckets[at]}", recipe)
+                yield _Row(doc_id, url, sizes[at], words[at], len(text.encode("utf-8")), count, partition, ids)
                 at += 1
 
 
-def _partition(cluster: bytes, source: str, recipe: Recipe) -> str:
-    """`heldout` for one duplicate group in so many, by a hash of the group; else the source's name."""
+def _buckets(shard: Shard, alive: NDArray[np.int64], recipe: Recipe, store: Store) -> list[str]:
+    """Which part of its source each kept document goes to, by the classifier that has buckets: `-<name><number>`."""
+    for name, quality in sorted(recipe.judge.quality.items()):
+        if quality.buckets:
+            table = store.table(shard.attribute(f"quality:{name}"), columns=[f"quality_{name}_e6"])
+            scores = pc.fill_null(table.column(0), 0).to_numpy()[alive]
+            bounds = np.array([round(bound * 1_000_000) for bound in quality.buckets], np.int64)
+            return [f"-{name}{number}" for number in np.searchsorted(bounds, scores, side="right").tolist()]
+    return [""] * len(alive)
+
+
+def _partition(cluster: bytes, part: str, recipe: Recipe) -> str:
+    """`heldout` for one duplicate group in so many, by a hash of the group; else the part of its source."""
     hashed = int.from_bytes(hashlib.blake2b(cluster, digest_size=8, key=b"heldout").digest(), "big")
-    return HELDOUT if hashed % recipe.pack.heldout_one_in == 0 else source
+    return HELDOUT if hashed % recipe.pack.heldout_one_in == 0 else part

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from corpusmill.kernels.leaders import preference_rank
 from corpusmill.store import Output, Receipt, Store
-from tasks.units import Done
+from tasks import views
+from tasks.units import Done, content_of
+from tasks.views import View
 
 Ints = NDArray[np.int64]
 
@@ -32,6 +34,8 @@ class Shard:
     filtered: Receipt
     screened: Receipt
     decided: Receipt
+    cuts: tuple[Output, ...] = ()
+    """Objects with spans that stages after judging cut from the text: of view `final`."""
     done: tuple[Done, ...] = ()
 
     @property
@@ -48,13 +52,23 @@ class Shard:
         """The object of the decisions that hold."""
         return self.decided.outputs["decisions"]
 
-    def texts(self, rows: Ints, store: Store) -> pa.Array:
+    def layers(self, view: View) -> tuple[Output, ...]:
+        """The objects that a view lays over the text."""
+        return views.layers(view, self.groups, self.cuts)
+
+    def view_inputs(self, view: View) -> tuple[str, ...]:
+        """Content digests of what a view is made of: inputs of every unit that reads it."""
+        contents = [content_of(self.documents, "documents")]
+        return (*contents, *(layer.content or layer.digest for layer in self.layers(view)))
+
+    def texts(self, rows: Ints, store: Store, view: View = "clean") -> pa.Array:
         """Texts of some rows (ascending), read batch by batch."""
+        over = views.overlay(self.layers(view), store)
         picked, begin = [pa.array([], pa.large_string())], 0
         for batch in store.batches(self.documents.outputs["documents"], columns=["text"]):
-            here = rows[(rows >= begin) & (rows < begin + batch.num_rows)] - begin
+            here = rows[(rows >= begin) & (rows < begin + batch.num_rows)]
             if len(here):
-                picked.append(batch.column("text").take(pa.array(here)))
+                picked.append(over.take(batch.column("text").take(pa.array(here - begin)), pa.array(here)))
             begin += batch.num_rows
         return pa.concat_arrays(picked)
 

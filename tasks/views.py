@@ -17,6 +17,10 @@ from corpusmill.store import Output, Receipt, Store
 
 View = Literal["raw", "clean", "final"]
 
+LAYERS = ("edits", "cuts", "lines", "substrings", "pii")
+"""Kinds of the objects that have spans, in the order of their weight: rule edits, benchmark items, repeated lines,
+repeated passages, personal data."""
+
 
 @dataclass(frozen=True)
 class Overlay:
@@ -44,11 +48,6 @@ def layers(view: View, groups: Mapping[str, Receipt], later: Sequence[Output] = 
         if "pii" in groups:
             found.append(groups["pii"].outputs["pii"])
     return tuple(found)
-
-
-def inputs(view: View, groups: Mapping[str, Receipt], later: Sequence[Output] = ()) -> tuple[str, ...]:
-    """Content digests of what a view lays over the text: inputs of every unit that reads the view."""
-    return tuple(layer.content or layer.digest for layer in layers(view, groups, later))
 
 
 def overlay(made_of: Sequence[Output], store: Store) -> Overlay:

@@ -1,0 +1,3 @@
+"""Personal data."""
+
+MASKS: dict[str, str] = {}
