@@ -69,8 +69,9 @@ DOCUMENTS = pa.schema(
 
 LANGUAGE = pa.schema(
     [
-        pa.field("language", pa.string()),  # ISO 639 code of the model; null where there is no text to judge
+        _required("language", pa.string()),  # ISO 639 code; und where there is no letter to judge by
         _required("language_score_e4", pa.int32()),  # probability in 1/10,000
+        _required("language_mixed", pa.bool_()),  # another part of it is in another language
     ]
 )
 """Attribute group `language`."""

@@ -120,6 +120,7 @@ def _file(store: Store, locator: str, rows: list[dict[str, Any]]) -> None:
                     "reason": reason,
                     "language": language,
                     "language_score_e4": 9000,
+                    "language_mixed": False,
                     "failed_rules": 0,
                 }
             )

@@ -1,31 +1,43 @@
 """Language of each document by a fastText model, without the model's traps.
 
 fastText takes one line of text, and stops at a "</s>" in it; it calls the empty string English and reads upper case as
-another language. So: documents without a letter get no language, line breaks become spaces, "</s>" is taken out, text
-that is mostly upper case is lowered first.
+another language. So: documents without a letter are `und`, line breaks become spaces, "</s>" is taken out, text that is
+mostly upper case is lowered first.
 
 The first 2,000 characters are judged. In documents of 2,500 characters or more 500 are taken from the middle, too:
 where these speak another language with more than 0.5, the score is halved, so that a page in two languages passes for
-neither with certainty; where the beginning has no letter, they decide alone.
+neither with certainty; where the beginning has no letter, they decide alone. Shorter documents are judged whole, so
+their score tells a mixture already; where it is below 0.9, the first and the last 300 characters are judged again. A
+document is mixed where one of these windows speaks another language than the beginning with more than 0.5.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import fasttext
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from corpusmill import schema
+from corpusmill.kernels.language_codes import UNDETERMINED, code_of
+from corpusmill.kernels.language_lines import EDGE_CHARS, HEAD_CHARS, MIDDLE_CHARS, Lines, lines, places
+from corpusmill.kernels.words import text_buffers
 
-HEAD_CHARS = 2000
-MIDDLE_CHARS = 500
 AGREES_E4 = 5000
-"""A middle in another language counts from this score on."""
+"""A window in another language counts from this score on."""
+CERTAIN_E4 = 9000
+"""A document judged whole with this score is not asked again whether it is mixed."""
+EDGES_CHARS = 400
+"""Shorter documents are not, either: their edges are the whole."""
 
-_SPACE = re.compile(r"\s+")
-_END_OF_SENTENCE = "</s>"  # fastText's own mark: a page that holds it would hide what follows
+__all__ = ["EDGE_CHARS", "HEAD_CHARS", "MIDDLE_CHARS", "LanguageModel"]
+
+_NOTHING = -1
+"""In place of the number of a code: a window without a letter."""
+
+Ints = NDArray[np.int64]
 
 
 class LanguageModel:
@@ -38,42 +50,63 @@ class LanguageModel:
             ValueError: the file is not a fastText model.
         """
         self._model = fasttext.load_model(str(path))
+        labels = self._model.labels
+        self.codes = [*dict.fromkeys(map(code_of, labels))]
+        """ISO 639 codes that the model tells apart; two labels may share one."""
+        numbers = {code: number for number, code in enumerate(self.codes)}
+        self._number = {label: numbers[code_of(label)] for label in labels}
 
-    def identify(self, text: pa.Array) -> pa.RecordBatch:
-        """Language and score of each document.
+    def identify(self, text: pa.LargeStringArray) -> pa.RecordBatch:
+        """Language and score of each document, and whether it is in two.
 
         Args:
             text: large_string[n] without nulls.
 
         Returns:
-            schema.LANGUAGE, n rows; null and 0 where there is no letter to judge by.
+            schema.LANGUAGE, n rows; `und` and 0 where there is no letter to judge by.
         """
-        languages: list[str | None] = []
-        scores: list[int] = []
-        for document in text.to_pylist():
-            language, score = self._judge(document)
-            languages.append(language)
-            scores.append(score)
-        return pa.record_batch([pa.array(languages, pa.string()), pa.array(scores, pa.int32())], schema=schema.LANGUAGE)
+        found, rows = places(text), np.arange(len(text))
+        code, score = self._judge(text, rows, np.zeros(len(text), np.int64), found.head)
+        mixed = np.zeros(len(text), bool)
 
-    def _judge(self, document: str) -> tuple[str | None, int]:
-        language, score = self._predict(document[:HEAD_CHARS])
-        if len(document) < HEAD_CHARS + MIDDLE_CHARS:
-            return language, score
-        begin = max(HEAD_CHARS, (len(document) - MIDDLE_CHARS) // 2)
-        middle, certainty = self._predict(document[begin : begin + MIDDLE_CHARS])
-        if language is None:
-            return middle, certainty
-        if middle not in (None, language) and certainty > AGREES_E4:
-            return language, score // 2
-        return language, score
+        long = np.flatnonzero(found.middle[:, 1])
+        middle, certainty = self._judge(text, long, found.middle[long, 0], found.middle[long, 1])
+        differs = _differs(code[long], middle, certainty)
+        mixed[long[differs]] = True
+        score[long[differs]] //= 2
+        silent = long[code[long] == _NOTHING]
+        code[silent], score[silent] = middle[code[long] == _NOTHING], certainty[code[long] == _NOTHING]
 
-    def _predict(self, text: str) -> tuple[str | None, int]:
-        line = _SPACE.sub(" ", text.replace(_END_OF_SENTENCE, " ")).strip()
-        letters = sum(map(str.isalpha, line))
-        if not letters:
-            return None, 0
-        if 2 * sum(map(str.isupper, line)) > letters:
-            line = line.lower()
-        labels, probabilities = self._model.predict(line)  # a single string: float64, and no surprise from batching
-        return labels[0].removeprefix("__label__"), min(10_000, round(float(probabilities[0]) * 10_000))
+        short = found.chars < HEAD_CHARS + MIDDLE_CHARS
+        unsure = np.flatnonzero(short & (found.chars >= EDGES_CHARS) & (score < CERTAIN_E4) & (code != _NOTHING))
+        begins, ends = np.zeros(len(text), np.int64), np.diff(text_buffers(text)[1])
+        for begin, end in ((begins, found.first), (found.last, ends)):
+            edge, certainty = self._judge(text, unsure, begin[unsure], end[unsure])
+            mixed[unsure[_differs(code[unsure], edge, certainty)]] = True
+
+        names = pa.array([*self.codes, UNDETERMINED], pa.string())
+        return pa.record_batch(
+            [names.take(pa.array(code % len(names))), pa.array(score, pa.int32()), pa.array(mixed)],
+            schema=schema.LANGUAGE,
+        )
+
+    def _judge(self, text: pa.LargeStringArray, rows: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """Number of the code and score in 1/10,000 of each window; _NOTHING and 0 where it has no letter."""
+        made = lines(text, rows, begin, end)
+        code, score = np.full(len(rows), _NOTHING), np.zeros(len(rows), np.int64)
+        spoken = np.flatnonzero(made.letters)
+        if len(spoken):
+            labels, probabilities = self._model.predict([_small(made, int(i)) for i in spoken])
+            code[spoken] = [self._number[label] for (label,) in labels]
+            # Python's floats and rounding, as for single strings: fastText gives the same float32 either way
+            score[spoken] = [min(10_000, round(float(p[0]) * 10_000)) for p in probabilities]
+        return code, score
+
+
+def _small(made: Lines, i: int) -> str:
+    line = made.line(i)
+    return line.lower() if 2 * made.capitals[i] > made.letters[i] else line
+
+
+def _differs(code: Ints, other: Ints, certainty: Ints) -> NDArray[np.bool_]:
+    return (code != _NOTHING) & (other != _NOTHING) & (other != code) & (certainty > AGREES_E4)
