@@ -32,7 +32,8 @@ swe=sv tah=ty tam=ta tat=tt tel=te tgk=tg tgl=tl tha=th tir=ti ton=to tsn=tn tso
 urd=ur uzb=uz ven=ve vie=vi vol=vo wln=wa wol=wo xho=xh yid=yi yor=yo zha=za zho=zh zul=zu
 """
 _FOR_THE_WHOLE = """
-cmn=zh arb=ar pes=fa swh=sw zsm=ms ekk=et lvs=lv npi=ne ory=or khk=mn plt=mg als=sq azj=az uzn=uz ydd=yi gaz=om fil=tl kmr=ku ayr=ay gug=gn knc=kr quy=qu pbt=ps
+cmn=zh arb=ar pes=fa swh=sw zsm=ms ekk=et lvs=lv npi=ne ory=or khk=mn plt=mg als=sq azj=az uzn=uz ydd=yi gaz=om fil=tl
+kmr=ku ayr=ay gug=gn knc=kr quy=qu pbt=ps
 """
 
 TWO_LETTERS = dict(pair.split("=") for pair in (_ALONE + _FOR_THE_WHOLE).split())
