@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("tasks.commands:build", "Build one dataset and publish its manifest."),
     "funnel": ("corpusmill.commands.datasets:funnel", "How many documents each stage kept, and why the others ended."),
     "rejects": ("corpusmill.commands.datasets:rejects", "A sample of what was rejected, by reason."),
+    "whatif": ("tasks.judging:whatif", "What moving a bound would let in and keep out; nothing is built."),
     "lineage": ("corpusmill.commands.datasets:lineage", "From checkpoints and shards back to the files of the crawl."),
     "verify": ("corpusmill.commands.datasets:verify", "Check every digest, row and count of a dataset."),
     "export": ("tasks.commands:export", "Write documents, or the fate of every record, to files."),
@@ -42,6 +43,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """verb -> (module:function, what the help says)."""
 
 GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "rules": (
+        "Rule sets, tried on a dataset.",
+        {"compare": ("tasks.judging:compare", "How the rules of two recipes differ on the documents of a dataset.")},
+    ),
     "recipe": (
         "Check recipes, and describe them to an editor.",
         {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import lru_cache
+from typing import Any
 
 from corpusmill import schema
 from corpusmill.config import Recipe, find_file
 from corpusmill.errors import UsageError
-from corpusmill.kernels.rules import Rule, RuleSet, load_rules
+from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, load_rules
 
 COSTLY = ("quality_", "perplexity_")
 """Measures that are null where a document is spared by a floor."""
@@ -22,6 +24,38 @@ def rules_of(setting: str) -> RuleSet:
         NotFound, UsageError: there is none, or it has faults.
     """
     return load_rules(find_file(setting, "rules", ".toml", "rule file"))
+
+
+def rules_to_json(rules: RuleSet) -> dict[str, Any]:
+    """What a dataset keeps of its rules: everything but what edits do, which its texts show."""
+    languages = {
+        code: {
+            "bounds": {name: None if b is None else list(b) for name, b in sorted(table.bounds.items())},
+            "stop_words": list(table.stop_words),
+        }
+        for code, table in sorted(rules.languages.items())
+    }
+    return {
+        "name": rules.name,
+        "version": rules.version,
+        "digest": rules.digest,
+        "edits_digest": rules.edits_digest,
+        "rules": [asdict(rule) for rule in rules.rules],
+        "languages": languages,
+    }
+
+
+def rules_from_json(data: Mapping[str, Any]) -> RuleSet:
+    """Read what `rules_to_json` made; without the edits."""
+    languages = {
+        code: LanguageRules(
+            {name: None if b is None else (b[0], b[1]) for name, b in table["bounds"].items()},
+            tuple(table["stop_words"]),
+        )
+        for code, table in data["languages"].items()
+    }
+    rules = tuple(Rule(**rule) for rule in data["rules"])
+    return RuleSet(data["name"], data["version"], data["digest"], rules, (), data["edits_digest"], languages)
 
 
 def check(recipe: Recipe) -> RuleSet:

@@ -12,14 +12,13 @@ import pyarrow.compute as pc
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.kernels.rules import RuleSet, apply_rules
+from corpusmill.measured import measured_batch
 from corpusmill.rulebook import COSTLY, rules_of
 from corpusmill.store import Receipt, Store, Unit
 from tasks.judge import above_floors
 from tasks.units import Done, Tally, content_of, once
 
 VERSION = 1
-SCALES = {"_e4": 10_000.0, "_e6": 1_000_000.0}
-"""Endings of columns that hold fractions of one as whole numbers."""
 
 
 def filter_shard(documents: Receipt, groups: Mapping[str, Receipt], recipe: Recipe, store: Store) -> Done:
@@ -47,29 +46,11 @@ def _read(groups: Mapping[str, Receipt]) -> list[str]:
     return sorted(name for name in groups if name != "digests")
 
 
-def measured_batch(groups: Mapping[str, Receipt], store: Store) -> pa.RecordBatch:
-    """Every measure that rules may read, a row a document: those of the raw text by their names, of the clean one as
-    `clean.<name>`, scores in units, not in fractions of one."""
-    columns: dict[str, pa.Array] = {}
-    for name in _read(groups):
-        table = store.table(groups[name].outputs[name])
-        for column in table.column_names:
-            values = table.column(column).combine_chunks()
-            if column in ("spans", "language"):
-                continue
-            prefix = "clean." if name == "measures:clean" else ""
-            for ending, unit in SCALES.items():
-                if column.endswith(ending):
-                    column, values = column.removesuffix(ending), pc.divide(pc.cast(values, pa.float64()), unit)
-            columns[prefix + column] = values
-    return pa.record_batch(columns)
-
-
 def _filter(
     unit: Unit, documents: Receipt, groups: Mapping[str, Receipt], recipe: Recipe, rules: RuleSet, store: Store
 ) -> Receipt:
     doc_ids = store.table(documents.outputs["documents"], columns=["doc_id"]).column("doc_id").combine_chunks()
-    batch = measured_batch(groups, store)
+    batch = measured_batch({name: store.table(groups[name].outputs[name]) for name in _read(groups)})
     languages = store.table(groups["language"].outputs["language"])
     found = decide_rows(batch, languages.column("language").combine_chunks(), rules, recipe)
     count = len(doc_ids)
@@ -119,7 +100,7 @@ def decide_rows(batch: pa.RecordBatch, language: pa.Array, rules: RuleSet, recip
         batch: of `measured_batch`. language: string[n].
     """
     judge = recipe.judge
-    rule_reason, failed, value, bound = apply_rules(batch, rules)
+    rule_reason, failed, value, bound = apply_rules(batch, rules, language)
     steps = [_language_reasons(language, batch.column("language_score"), recipe)]
     for name, floor in sorted(judge.floors.items()):
         steps.append(_outside("below_floor", batch.column(name), floor.min, floor.max))

@@ -6,7 +6,7 @@ all groups that are missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 
 import numpy as np
@@ -22,9 +22,9 @@ from tasks.units import Done, content_of, libraries
 BATCH_ROWS = 1024
 
 
-def judge_shard(documents: Receipt, recipe: Recipe, store: Store) -> dict[str, Done]:
+def judge_shard(documents: Receipt, recipe: Recipe, store: Store, *, without: Collection[str] = ()) -> dict[str, Done]:
     """The attribute groups of one documents shard, by name. Safe to run twice: finished groups are returned."""
-    groups = groups_of(recipe)
+    groups = {name: group for name, group in groups_of(recipe).items() if name not in without}
     units = {name: group_unit(group, documents) for name, group in groups.items()}
     done = {name: Done(receipt, reused=True) for name, unit in units.items() if (receipt := store.receipt(unit))}
     missing = [group for name, group in groups.items() if name not in done]

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from corpusmill import schema
-from corpusmill.canonical import content_digest, digest_of
+from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
 from corpusmill.card import card
 from corpusmill.config import Recipe
-from corpusmill.rulebook import rules_of
+from corpusmill.kernels.rules import RuleSet
+from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Output, Receipt, Store, Unit
 from tasks import decide, decontaminate, dedup, extract, groups, pack
 from tasks import filter as filtering
@@ -58,7 +59,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
     """The manifest of these receipts; also stores the tables it names."""
     rules = rules_of(recipe.filter.rules)
     partitions = _partitions(parts.packs, recipe)
-    tables = _tables(parts, store).receipt.outputs
+    tables = _tables(parts, rules, store).receipt.outputs
     vocabulary = parts.tokenizer
     return {
         "format": 1,
@@ -83,16 +84,20 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
     }
 
 
-def _tables(parts: Parts, store: Store) -> Done:
-    lineage = _lineage(parts)
-    unit = Unit("publish", VERSION, {"rejects": decide.REJECTS_PER_REASON}, (content_digest(lineage),))
-    return once(
-        store,
-        unit,
-        lambda: store.commit(
-            unit, {"lineage": store.draft_table(lineage), "rejects": store.draft_table(_rejects(parts.shards, store))}
-        ),
-    )
+def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
+    lineage, said = _lineage(parts), canonical_json(rules_to_json(rules))
+    config = {"rejects": decide.REJECTS_PER_REASON, "rules": sha256(said)}
+    unit = Unit("publish", VERSION, config, (content_digest(lineage),))
+
+    def work() -> Receipt:
+        tables = {
+            "lineage": store.draft_table(lineage),
+            "rejects": store.draft_table(_rejects(parts.shards, store)),
+            "rules": store.draft_bytes(said),
+        }
+        return store.commit(unit, tables)
+
+    return once(store, unit, work)
 
 
 def _stages(parts: Parts) -> dict[str, object]:

@@ -54,7 +54,7 @@ def written_out(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _one(row: Mapping[str, Any]) -> str:
-    lines = [f"{row['stage']} / {row['reason']}   {_plain(row['url'] or '(no address)')}"]
+    lines = [f"{row['stage']} / {row['reason']}   {plain(row['url'] or '(no address)')}"]
     facts = [f"{row['locator']} at byte {row['offset']:,}"]
     if row["value"] is not None:
         facts.append(f"value {row['value']:.4g}" + (f", bound {row['bound']:.4g}" if row["bound"] is not None else ""))
@@ -64,11 +64,11 @@ def _one(row: Mapping[str, Any]) -> str:
     if row["similarity"] is not None:
         facts.append(f"similarity {row['similarity']:.3f}")
     lines.append("  " + "; ".join(facts))
-    text, bar = _plain(row["text"] or ""), "  | "
+    text, bar = plain(row["text"] or ""), "  | "
     lines += textwrap.wrap(text, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
     return "\n".join(lines)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Crawled text must not drive the terminal: what is not printable becomes a space."""
     return "".join(c if c.isprintable() else " " for c in text)
