@@ -62,6 +62,12 @@ DOCUMENTS = pa.schema(
         pa.field("source_id", pa.string()),  # as in records
         pa.field("code_language", pa.string()),  # of source files, by Pygments' short names
         pa.field("licence", pa.string()),  # of source files: an SPDX expression
+        pa.field("title", pa.string()),  # this and what follows: as a page says about itself (extractor/meta.py)
+        pa.field("author", pa.string()),  # names, with a comma between them
+        pa.field("published", pa.string()),  # YYYY-MM-DD
+        pa.field("canonical", pa.string()),  # absolute address
+        pa.field("declared_language", pa.string()),  # lower case: en, pt-br
+        pa.field("licence_link", pa.string()),  # absolute target of its first rel=license
         _required("text", pa.large_string()),
     ]
 )

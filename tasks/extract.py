@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import Refused
+from corpusmill.extractor.meta import meta
 from corpusmill.extractor.model import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
 from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
@@ -28,7 +29,7 @@ from tasks import acquire
 from tasks.acquire import SourceUnit
 from tasks.units import Done, Tally, once
 
-VERSION = 3
+VERSION = 4
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
 REMEMBERED = 2000
 _PLACE = ("url", "date", "offset", "source_id", "licence")
@@ -243,7 +244,9 @@ class Row:
     def document(self) -> dict[str, Any]:
         """A row of the documents table."""
         known = {name: getattr(self.outcome, name) for name in DOCUMENT_FIELDS}
-        return {**known, "doc_id": self.doc_id, "extractor": self.extractor, "text": self.text}
+        page = self.outcome.html
+        said = asdict(meta(page, self.outcome.url)) if page is not None else {}
+        return {**known, **said, "doc_id": self.doc_id, "extractor": self.extractor, "text": self.text}
 
 
 def _write(writer: TableWriter, rows: list[dict[str, Any]], kind: pa.Schema) -> None:

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.extractor.assemble import assemble
+from corpusmill.extractor.embedded import embedded_text
 from corpusmill.extractor.features import features
-from corpusmill.extractor.meta import article_body
 from corpusmill.extractor.model import load_model
 from corpusmill.extractor.scan import Line, Scan, scan
 from corpusmill.readers.text import clean_text
 
 FEW_WORDS = 20
-"""Below it the visible page is as good as empty: JSON-LD may say more."""
+"""Below it the visible page is as good as empty: JSON-LD or the page's state may say more."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def by_lines(page: str, data: bytes) -> tuple[str, Lines]:
     """
     lines = judge(data)
     text = lines.text()
-    if int(lines.words[lines.keep].sum()) < FEW_WORDS and "articleBody" in page:
-        body = clean_text(article_body(page))[0].strip()
+    if int(lines.words[lines.keep].sum()) < FEW_WORDS:
+        body = clean_text(embedded_text(page))[0].strip()
         text = body if len(body) > len(text) else text
     return text, lines

@@ -1,140 +1,189 @@
-"""What a page says about itself: title, author, date, canonical address, language, licences; and text in JSON-LD.
+"""What a page says about itself: title, author, date, canonical address, language, licence.
 
-Read from meta elements, links and JSON-LD by bounded patterns in linear time, not from the visible text.
+Read from the head's meta elements and links, from JSON-LD and from links with rel=license, by bounded patterns in
+linear time; the visible text is not searched. What is said twice counts as said first.
 """
 
 from __future__ import annotations
 
 import html
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
-HEAD_CHARS = 400_000
-MAX_JSON_CHARS = 2_000_000
-_TAG = re.compile(r"<(meta|link|a|html|time)\b([^>]{0,4000})>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""([a-zA-Z:_-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+from corpusmill.extractor.embedded import json_ld
+from corpusmill.readers.text import clean_text
+
+HEAD_CHARS = 200_000
+MAX_TEXT_CHARS = 1000
+MAX_URL_CHARS = 2000
+MAX_LICENCE_MENTIONS = 50
+_ENDS = ("</head", "<body", "</HEAD", "<BODY")
+_INSIDE = r"""((?:[^<>"']++|"[^"<]*+"|'[^'<]*+')*+|[^<>]*+)>"""  # nothing passes a <: linear, whatever the quotes
+_TAG = re.compile(rf"<(meta|link|html)\b{_INSIDE}", re.IGNORECASE)
+_LINK = re.compile(rf"<(?:a|link)\b{_INSIDE}", re.IGNORECASE)
+_TIME = re.compile(r"""<time\b([^>]{0,1000})>""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([a-zA-Z:_-]{1,40}+)\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _TITLE = re.compile(r"<title\b[^>]{0,1000}>([^<]{0,2000})", re.IGNORECASE)
-_JSON_LD = re.compile(r"<script\b[^>]{0,1000}?application/ld\+json[^>]{0,1000}>", re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_BREAK = re.compile(r"<br\b[^>]*>|</p\s*>|</div\s*>|</li\s*>|</h\d\s*>", re.IGNORECASE)
-_MARKUP = re.compile(r"<[^>]*>")
+_DATE = re.compile(r"(?<!\d)(\d{4})[-/](\d{2})[-/](\d{2})(?!\d)")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{1,8}){0,4}")
 
-_TITLES = ("og:title", "twitter:title", "dc.title", "citation_title")
-_AUTHORS = ("author", "article:author", "dc.creator", "citation_author", "parsely-author")
-_DATES = ("article:published_time", "datepublished", "date", "dc.date", "citation_publication_date", "parsely-pub-date")
+_TITLES = ("og:title", "twitter:title", "dc.title", "dcterms.title", "citation_title")
+_AUTHORS = ("author", "article:author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author")
+_DATES = (
+    "article:published_time", "datepublished", "date", "dc.date", "dcterms.date", "dc.date.issued", "dcterms.created",
+    "citation_publication_date", "parsely-pub-date", "pubdate", "publish-date", "og:published_time",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Meta:
     """What a page says about itself; None where it says nothing."""
 
     title: str | None = None
     author: str | None = None
-    date: str | None = None
-    """YYYY-MM-DD of its publication."""
+    """Names, with a comma between them."""
+    published: str | None = None
+    """YYYY-MM-DD."""
     canonical: str | None = None
-    language: str | None = None
-    """As declared, lower case."""
-    licences: tuple[str, ...] = ()
-    """Targets of rel=license, in page order."""
+    """Absolute address."""
+    declared_language: str | None = None
+    """As declared, lower case: en, pt-br."""
+    licence_link: str | None = None
+    """Absolute target of the first rel=license."""
 
 
-def meta(page: str) -> Meta:
-    """Metadata of a decoded page."""
+def meta(page: str, url: str | None = None) -> Meta:
+    """Metadata of a decoded page; addresses are absolute by the page's own."""
+    head = page[: _head_end(page)]
     names: dict[str, str] = {}
-    canonical = language = moment = None
-    licences: dict[str, None] = {}
-    for tag, body in _TAG.findall(page[:HEAD_CHARS]):
+    canonical = language = None
+    for tag, body in _TAG.findall(head):
         tag = tag.lower()
-        if tag == "a" and "license" not in body.lower():
+        if tag == "link" and (canonical or "anonical" not in body):
             continue
-        said = {name.lower(): html.unescape(a or b or c).strip() for name, a, b, c in _ATTRIBUTE.findall(body)}
+        said = _attributes(body)
         if tag == "meta":
-            name = said.get("property") or said.get("name") or said.get("itemprop") or ""
+            name = said.get("property") or said.get("name") or said.get("itemprop") or said.get("http-equiv") or ""
             if said.get("content"):
                 names.setdefault(name.lower(), said["content"])
         elif tag == "html":
             language = language or said.get("lang") or said.get("xml:lang")
-        elif tag == "time":
-            moment = moment or said.get("datetime")
-        elif href := said.get("href"):
-            relations = said.get("rel", "").lower().split()
-            if "license" in relations:
-                licences.setdefault(href)
-            if tag == "link" and "canonical" in relations:
-                canonical = canonical or href
-    facts = _facts(page[:HEAD_CHARS])
-    found = _TITLE.search(page[:HEAD_CHARS])
-    title = _first(names, _TITLES) or (html.unescape(found[1]) if found else None) or facts.get("headline")
+        elif "canonical" in said.get("rel", "").lower().split():
+            canonical = said.get("href")
+    title = _first(names, _TITLES) or _title(head)
+    author = _name(names.get(key) for key in _AUTHORS)
+    published = _day(names.get(key) for key in _DATES)
+    if not (title and author and published):
+        facts = _facts(page)
+        title, author = title or facts.get("headline"), author or facts.get("author")
+        published = published or _day([facts.get("datePublished"), _time(page)])
     return Meta(
-        _clean(title),
-        _clean(_first(names, _AUTHORS) or facts.get("author")),
-        _day(_first(names, _DATES) or facts.get("datePublished") or moment),
-        canonical or names.get("og:url") or None,
-        (language or names.get("og:locale") or "").lower() or None,
-        tuple(licences),
+        _text(title),
+        _text(author),
+        published,
+        _address(canonical or names.get("og:url"), url),
+        _language(language or names.get("content-language") or names.get("og:locale")),
+        _address(_licence(page), url),
     )
 
 
-def article_body(page: str) -> str:
-    """The longest `articleBody` (or text of a posting) in the page's JSON-LD; empty without one."""
-    bodies = [
-        value
-        for node in _nodes(page)
-        for key in ("articleBody", "text", "reviewBody")
-        if isinstance(value := node.get(key), str)
-    ]
-    body = max(bodies, key=len, default="")
-    if "<" in body:
-        body = _MARKUP.sub("", _BREAK.sub("\n", body))
-    return html.unescape(body).strip()
+def _head_end(page: str) -> int:
+    """Where the head ends: at the first of its marks that is found; else after HEAD_CHARS."""
+    return next((end for mark in _ENDS if (end := page.find(mark, 0, HEAD_CHARS)) > 0), HEAD_CHARS)
+
+
+def _attributes(tag: str) -> dict[str, str]:
+    said: dict[str, str] = {}
+    for name, a, b, c in _ATTRIBUTE.findall(tag):
+        said.setdefault(name.lower(), html.unescape(a or b or c).strip())
+    return said
+
+
+def _title(head: str) -> str | None:
+    found = _TITLE.search(head)
+    return html.unescape(found[1]) if found else None
+
+
+def _time(page: str) -> str | None:
+    """Value of the first `time` element that has one."""
+    at = page.find("<time")
+    found = _TIME.match(page, at) if at >= 0 else None
+    return _attributes(found[1]).get("datetime") if found else None
+
+
+def _licence(page: str) -> str | None:
+    """Target of the first link with rel=license."""
+    at = -1
+    for _ in range(MAX_LICENCE_MENTIONS):
+        at = page.find("license", at + 1)
+        if at < 0:
+            break
+        start = page.rfind("<", max(0, at - MAX_URL_CHARS), at)
+        found = _LINK.match(page, start) if start >= 0 else None
+        said = _attributes(found[1]) if found else {}
+        if "license" in said.get("rel", "").lower().split() and said.get("href"):
+            return said["href"]
+    return None
 
 
 def _facts(page: str) -> dict[str, str]:
+    """What JSON-LD says of the first thing that has it."""
     facts: dict[str, str] = {}
-    for node in _nodes(page):
+    for node in json_ld(page):
         for key in ("headline", "datePublished"):
             if isinstance(node.get(key), str):
                 facts.setdefault(key, node[key])
-        author = node.get("author")
-        author = author[0] if isinstance(author, list) and author else author
-        name = author.get("name") if isinstance(author, dict) else author
-        if isinstance(name, str):
-            facts.setdefault("author", name)
+        if "author" not in facts and (names := list(_authors(node.get("author")))):
+            facts["author"] = ", ".join(dict.fromkeys(names))
     return facts
 
 
-def _nodes(page: str) -> Iterator[Mapping[str, Any]]:
-    """All objects of the page's JSON-LD, to a bounded depth."""
-    for start in _JSON_LD.finditer(page):
-        end = page.find("</script", start.end())
-        if end < 0 or end - start.end() > MAX_JSON_CHARS:
-            continue
-        try:
-            held = json.loads(page[start.end() : end].strip(), strict=False)
-        except (ValueError, RecursionError):
-            continue
-        todo: list[tuple[Any, int]] = [(held, 0)]
-        while todo:
-            node, depth = todo.pop(0)
-            if isinstance(node, dict):
-                yield node
-            inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-            if depth < 4:
-                todo.extend((item, depth + 1) for item in inner if isinstance(item, (dict, list)))
+def _authors(said: Any) -> Iterable[str]:
+    for one in (said if isinstance(said, list) else [said])[:20]:
+        name = one.get("name") if isinstance(one, dict) else one
+        if isinstance(name, str) and name.strip() and "://" not in name:
+            yield name.strip()
 
 
-def _first(names: Mapping[str, str], keys: tuple[str, ...]) -> str | None:
+def _first(names: Mapping[str, str], keys: Iterable[str]) -> str | None:
     return next((names[key] for key in keys if names.get(key)), None)
 
 
-def _clean(text: str | None) -> str | None:
-    return " ".join(text.split()) or None if text else None
+def _name(values: Iterable[str | None]) -> str | None:
+    """The first that is no address."""
+    return next((value for value in values if value and "://" not in value), None)
 
 
-def _day(text: str | None) -> str | None:
-    found = _DATE.search(text or "")
+def _text(text: str | None) -> str | None:
+    return " ".join(clean_text(text)[0].split())[:MAX_TEXT_CHARS].strip() or None if text else None
+
+
+def _day(values: Iterable[str | None]) -> str | None:
+    """The first value that begins a day of the calendar."""
+    for value in values:
+        if found := _DATE.search(value or ""):
+            try:
+                return date(*map(int, found.groups())).isoformat()
+            except ValueError:
+                continue
+    return None
+
+
+def _address(target: str | None, url: str | None) -> str | None:
+    if not target or len(target) > MAX_URL_CHARS:
+        return None
+    try:
+        absolute = urljoin(url or "", clean_text(target)[0].strip())
+        parts = urlsplit(absolute)
+    except ValueError:
+        return None
+    return absolute if parts.scheme in ("http", "https") and parts.netloc else None
+
+
+def _language(code: str | None) -> str | None:
+    found = _LANGUAGE.fullmatch((code or "").strip().lower().replace("_", "-"))
     return found[0] if found else None

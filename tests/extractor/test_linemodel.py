@@ -8,7 +8,6 @@ import pytest
 from corpusmill.extractor.assemble import assemble
 from corpusmill.extractor.features import NAMES, features
 from corpusmill.extractor.linemodel import chosen, judge
-from corpusmill.extractor.meta import Meta, article_body, meta
 from corpusmill.extractor.model import MODEL, Trees, load_model
 from corpusmill.extractor.modes import extract
 from corpusmill.extractor.scan import scan
@@ -113,33 +112,6 @@ def test_the_shipped_model_is_small_and_fits_the_features() -> None:
 def test_features_are_finite() -> None:
     for html in (b"", b"x", b"<p>a</p>" * 50, b"<div><table><tr><td>" * 400 + b"x", b"<a href=x>y</a>" * 300):
         assert np.isfinite(features(scan(html))).all()
-
-
-def test_metadata() -> None:
-    page = (
-        "<html lang='en-GB'><head><title>A page | Site</title><meta property='og:title' content='A &amp; page'>"
-        "<meta name=author content='N. N.'><link rel=canonical href='https://x.example/a'>"
-        "<meta property='article:published_time' content='2024-05-06T07:08:09Z'></head>"
-        "<body><a rel='license' href='https://creativecommons.org/licenses/by/4.0/'>CC BY</a></body></html>"
-    )
-    assert meta(page) == Meta(
-        "A & page", "N. N.", "2024-05-06", "https://x.example/a", "en-gb",
-        ("https://creativecommons.org/licenses/by/4.0/",),
-    )  # fmt: skip
-    assert meta("") == Meta()
-
-
-def test_metadata_and_text_from_json_ld() -> None:
-    body = "The visible page is built by a script, but the text stands here as well. " * 5
-    page = (
-        '<body><div id=root></div><script type="application/ld+json">{"@graph": [{"@type": "NewsArticle", '
-        f'"headline": "H", "author": [{{"name": "A"}}], "datePublished": "2023-01-02", "articleBody": "{body}"}}]}}'
-        "</script></body>"
-    )
-    assert meta(page) == Meta("H", "A", "2023-01-02")
-    assert article_body(page) == body.strip()
-    assert extract(page, "fast").text == body.strip()
-    assert article_body("<script type='application/ld+json'>{broken</script>") == ""
 
 
 def test_forum_text_behind_noscript_is_found() -> None:
