@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -27,14 +29,58 @@ def rejects(
     *,
     reason: Annotated[str | None, Parameter(help="Only this reason.")] = None,
     n: Annotated[int, Parameter(name=("-n", "--number"), help="Documents of each reason.")] = 3,
+    label: Annotated[
+        bool, Parameter(help="Ask of each document whether it should have been kept; answers are stored.")
+    ] = False,
+    rates: Annotated[bool, Parameter(help="What the labels say: the false-reject rate of each reason.")] = False,
     options: InStore = InStore(),
 ) -> None:
-    """A seeded sample of what was rejected: text, the measure and the bound that decided, the kept duplicate."""
+    """A seeded sample of what was rejected: text, the measure and the bound that decided, the kept duplicate.
+
+    With --label every document is shown, and k (should be kept), d (rightly dropped), s (skip) or q (quit) is read from
+    the terminal. With --rates the labels of the dataset are summed up, near duplicates also by similarity.
+    """
+    from corpusmill.report import labels
     from corpusmill.report.rejects import sample, written_out
 
     data = options.dataset(ref)
-    found = sample(data.store, data.manifest, reason, n)
-    options.answer({"manifest": data.digest, "rejects": found}, f"{data.short}\n\n{written_out(found)}")
+    if rates:
+        found = [row for row in labels.rates(labels.labels(data.store, data.name)) if reason in (None, row["reason"])]
+        options.answer({"manifest": data.digest, "rates": found}, f"{data.short}\n\n{_rates_text(found)}")
+        return
+    rows = sample(data.store, data.manifest, reason, n)
+    if not label:
+        options.answer({"manifest": data.digest, "rejects": rows}, f"{data.short}\n\n{written_out(rows)}")
+        return
+
+    def show(row: Mapping[str, Any]) -> None:
+        print(f"\n{written_out([row])}", file=sys.stderr)
+
+    def answer() -> str | None:
+        print("keep it, drop it, skip, quit [k/d/s/q]? ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline() or None
+
+    done = labels.ask(data.store, data.name, data.digest, rows, show, answer)
+    says = f"{done['keep']} to keep, {done['drop']} to drop, {done['skipped']} skipped"
+    options.answer(
+        {"manifest": data.digest, "labelled": done}, f"{data.short}: {says}. `mill rejects --rates` sums up."
+    )
+
+
+def _rates_text(found: Sequence[Mapping[str, Any]]) -> str:
+    if not found:
+        return "Nothing is labelled yet: `mill rejects REF --reason R --label`."
+    rows = [
+        (
+            row["reason"] + (f" {row['similarity'][0]:.2f} to {row['similarity'][1]:.2f}" if row["similarity"] else ""),
+            row["labelled"],
+            row["keep"],
+            f"{row['rate']:.1%}",
+            f"{row['low']:.1%} to {row['high']:.1%}",
+        )
+        for row in found
+    ]
+    return table(("reason", "labelled", "to keep", "false-reject rate", "95 % interval"), rows, numbers=(1, 2, 3))
 
 
 def lineage(ref: Ref, /, *, options: InStore = InStore()) -> None:

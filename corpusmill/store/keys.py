@@ -7,6 +7,7 @@
     history/<name>/<8 digits>               append-only; the highest number is "latest"
     runs/...                                times, hosts, divergences: nothing a digest depends on
     checkpoints/<run id>/<step>/...         COMMIT.json last
+    labels/<name>/<reason>/<document>.<n>   what people say of rejected documents; the highest n counts
     gc/, erasures/, tombstones/             kept free for garbage collection and takedown
 
 Readers never derive the name of an object: receipts and manifests record it.
