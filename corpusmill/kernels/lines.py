@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.kernels.blanks import characters, strip_left, strip_right
 from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
 from corpusmill.kernels.words import text_buffers
 
@@ -56,52 +57,6 @@ def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
 
 
 @numba.njit(nogil=True, cache=True)
-def _blank(at: U, room: U) -> U:
-    """Bytes of the white space character (as `str.isspace` has it) at an address; 0 where there is none."""
-    if room == U(0):
-        return U(0)
-    a = load8(at)
-    if a < U(0x80):
-        return U(a == U(0x20) or U(0x09) <= a <= U(0x0D) or U(0x1C) <= a <= U(0x1F))
-    if room < U(2):
-        return U(0)
-    b = load8(at + U(1))
-    if a == U(0xC2):
-        return U(2) if b in (U(0x85), U(0xA0)) else U(0)
-    if room < U(3):
-        return U(0)
-    c = load8(at + U(2))
-    space = a == U(0xE2) and b == U(0x80) and (c <= U(0x8A) or c in (U(0xA8), U(0xA9), U(0xAF)))
-    space |= a == U(0xE2) and b == U(0x81) and c == U(0x9F)  # U+205F
-    space |= a == U(0xE1) and b == U(0x9A) and c == U(0x80)  # U+1680
-    space |= a == U(0xE3) and b == U(0x80) and c == U(0x80)  # U+3000
-    return U(3) if space else U(0)
-
-
-@numba.njit(nogil=True, cache=True)
-def _strip_left(at: U, end: U) -> U:
-    """Address of the first character that is no white space; `end` where there is none."""
-    while True:
-        width = _blank(at, end - at)
-        if width == U(0):
-            return at
-        at += width
-
-
-@numba.njit(nogil=True, cache=True)
-def _strip_right(at: U, end: U) -> U:
-    """Address after the last character that is no white space; `at` where there is none."""
-    while end > at:
-        k = U(1)
-        while k <= U(3) and not (end - at >= k and _blank(end - k, k) == k):
-            k += U(1)
-        if k > U(3):
-            return end
-        end -= k
-    return end
-
-
-@numba.njit(nogil=True, cache=True)
 def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     """Whether a character U+2000 + low to U+2000 + high lies at an address (low, high < 0x40)."""
     return (
@@ -119,23 +74,14 @@ def _is_dots(at: U, end: U) -> Any:
 
 @numba.njit(nogil=True, cache=True)
 def _is_bullet_line(at: U, end: U) -> Any:
-    at = _strip_left(at, end)
+    at = strip_left(at, end)
     return at < end and (load8(at) == _DASH or _is_wide(at, end, U(0x22), U(0x22)))
 
 
 @numba.njit(nogil=True, cache=True)
 def _is_ellipsis_line(at: U, end: U) -> Any:
-    end = _strip_right(at, end)
+    end = strip_right(at, end)
     return end - at >= U(3) and (_is_dots(end - U(3), end) or _is_wide(end - U(3), end, U(0x26), U(0x26)))
-
-
-@numba.njit(nogil=True, cache=True)
-def _characters(at: U, end: U) -> U:
-    count = U(0)
-    while at < end:
-        count += U(load8(at) & U(0xC0) != U(0x80))
-        at += U(1)
-    return count
 
 
 @numba.njit(nogil=True, cache=True)
@@ -195,8 +141,8 @@ def _count(
         if slots > U(len(keys)):
             keys = np.empty(slots, np.uint64)
             stamps = np.full(slots, -1, np.int64)
-        first, beyond = _strip_left(text, end), end
-        beyond = _strip_right(first, end)
+        first, beyond = strip_left(text, end), end
+        beyond = strip_right(first, end)
         if first == end:
             first = beyond = text
         segment, paragraph = text, first
@@ -231,10 +177,10 @@ def _count(
                     stamps[slot], keys[slot] = d, key
                 elif k == 0:
                     dup_segments += U(1)
-                    dup_segment_chars += _characters(begin, stop)
+                    dup_segment_chars += characters(begin, stop)
                 else:
                     dup_paragraphs += U(1)
-                    dup_paragraph_chars += _characters(begin, stop)
+                    dup_paragraph_chars += characters(begin, stop)
 
         counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3] = chars, hash_marks, ellipses, lines
         counts[d, 4], counts[d, 5], counts[d, 6], counts[d, 7] = bullets, trailing, segments, dup_segments
