@@ -285,6 +285,8 @@ REASONS: dict[str, Reason] = {
     "low_quality": Reason("filter", "quality", "A quality classifier gives less than its judge.quality.*.min_score."),
     "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
     "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
+    "same_payload": Reason("exact", "quality", "Another kept document has the same payload, byte for byte."),
+    "same_url": Reason("exact", "policy", "Another kept document has the same address, normalised."),
     "near_duplicate": Reason(
         "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
     ),

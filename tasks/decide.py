@@ -56,15 +56,12 @@ def _decide(
         kept = store.table(near_found, columns=["doc_id", "cluster"])
         kept = kept.filter(pc.is_in(kept.column("doc_id"), keepers))
         clusters = dict(zip(kept.column("doc_id").to_pylist(), kept.column("cluster").to_pylist(), strict=True))
-    for stage, reason, found in (
-        ("exact", "exact_duplicate", hits),
-        ("near", "near_duplicate", _of_shard(store.table(near_found), number)),
-    ):
+    for stage, found in (("exact", hits), ("near", _of_shard(store.table(near_found), number))):
         for hit in found:
             row = rows[hit["row"]]
             row["cluster"] = clusters.get(hit["cluster"], hit["cluster"])
             if hit["keeper"] is not None:
-                row.update(stage=stage, reason=reason, keeper=hit["keeper"], similarity=hit["similarity"])
+                row.update(stage=stage, reason=hit["reason"], keeper=hit["keeper"], similarity=hit["similarity"])
                 row.update(value=hit["similarity"], bound=recipe.deduplicate.min_jaccard if stage == "near" else None)
     decisions = pa.Table.from_pylist(rows, schema=schema.DECISIONS)
     return store.commit(

@@ -129,7 +129,9 @@ def model_digests(recipe: Recipe) -> dict[str, str]:
 
 
 def _shingling(dedup: Deduplicate) -> dict[str, Any]:
-    return {"ngram": dedup.ngram, "num_perm": dedup.num_perm}
+    other = dedup.shingle != "word" or dedup.fold_digits
+    kind = {"shingle": dedup.shingle, "fold_digits": dedup.fold_digits} if other else {}
+    return {"ngram": dedup.ngram, "num_perm": dedup.num_perm, **kind}
 
 
 @lru_cache(maxsize=2)
@@ -138,8 +140,10 @@ def _language_model(path: Path) -> language.LanguageModel:
 
 
 def _fingerprints(dedup: Deduplicate, seed: int) -> Judge:
+    kind = minhash.Shingling(dedup.ngram, dedup.shingle, dedup.fold_digits)
+
     def fingerprints(text: pa.LargeStringArray) -> pa.RecordBatch:
-        made = minhash.signatures(text, ngram=dedup.ngram, num_perm=dedup.num_perm, seed=seed)
+        made = minhash.signatures(text, ngram=kind.n, num_perm=dedup.num_perm, seed=seed, shingling=kind)
         packed = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
         )

@@ -91,10 +91,11 @@ def _load_all(documents: Ints, shard: Ints, load: Load) -> Sets:
         order.append(members)
         parts.append(load(number, members))
     loaded = join(parts)
-    return _take(loaded, np.argsort(np.concatenate([np.zeros(0, np.int64), *order]), kind="stable"))
+    return take(loaded, np.argsort(np.concatenate([np.zeros(0, np.int64), *order]), kind="stable"))
 
 
-def _take(sets: Sets, rows: Ints) -> Sets:
+def take(sets: Sets, rows: Ints) -> Sets:
+    """Some sets, in the order of `rows`."""
     sizes = np.diff(sets.offsets)[rows]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     source = np.repeat(sets.offsets[:-1][rows] - offsets[:-1], sizes) + np.arange(offsets[-1])

@@ -39,7 +39,7 @@ class Keepers:
     """The outcome, one entry per document of the input."""
 
     keeper: Ints
-    """int64[N]: the kept document it is a copy of; -1 where it is kept itself."""
+    """int64[N]: the kept document it is a copy of (N and above: one kept before); -1 where it is kept itself."""
     similarity: Floats
     """float64[N]: exact similarity to the keeper; NaN where kept."""
     cluster: Ints
@@ -78,6 +78,38 @@ def rank_by(doc_id: NDArray[np.void], columns: Sequence[Ints]) -> Ints:
     return rank
 
 
+@dataclass(frozen=True)
+class KeptBefore:
+    """Documents that an earlier search kept and that share a band's key with a document of this one; L of them.
+
+    They are preferred to all others, are not compared with one another, and stay. They are told as documents N to
+    N + L - 1, in their own order of preference.
+    """
+
+    shingles: NDArray[np.int32]
+    """int32[L]."""
+    keys: Keys
+    """uint64[E]: a key of a document and band."""
+    band: Ints
+    document: Ints
+    """int64[E]: 0 to L - 1."""
+
+    @classmethod
+    def none(cls) -> KeptBefore:
+        """No such document."""
+        nothing = np.zeros(0, np.int64)
+        return cls(np.zeros(0, np.int32), np.zeros(0, np.uint64), nothing, nothing)
+
+    def __len__(self) -> int:
+        return len(self.shingles)
+
+    def of_band(self, band: int) -> tuple[Keys, Ints]:
+        """Keys and documents, ascending, of one band."""
+        here = np.flatnonzero(self.band == band)
+        here = here[np.argsort(self.document[here], kind="stable")]
+        return self.keys[here], self.document[here]
+
+
 class KeeperSearch:
     """The search, one round at a time: `next_pairs` says what to compare, `settle` takes the similarities.
 
@@ -93,32 +125,33 @@ class KeeperSearch:
     def __init__(
         self,
         keys: Keys,
-        rank: Ints,
+        rank: NDArray[np.integer],
         shingles: NDArray[np.integer],
         *,
         min_jaccard: float,
         max_pivots: int = 4,
         max_rounds: int = MAX_ROUNDS,
-        kept_before: int = 0,
+        kept: KeptBefore | None = None,
     ) -> None:
         """Prepare a search.
 
         Args:
             keys: uint64[N, B] of lsh.band_keys.
-            rank: int64[N] of preference_rank.
+            rank: integer[N] of preference_rank.
             shingles: [N], size of each document's shingle set; a document with none does not take part.
             min_jaccard: similarity from which a document is a copy.
             max_pivots: new pivots of a bucket in each round.
             max_rounds: bound on the rounds.
-            kept_before: the documents of ranks 0 to this were kept by an earlier search: they come first, are not
-                compared with one another, and stay.
+            kept: documents of an earlier search.
         """
-        self._by_rank = np.argsort(rank, kind="stable")
+        self._kept = kept or KeptBefore.none()
+        self._n, old = len(rank), len(self._kept)
+        self._by_rank = np.concatenate([self._n + np.arange(old), np.argsort(rank, kind="stable")])
         self._keys = keys
         self._crowded: list[Crowd] | None = None
-        self._sizes = np.asarray(shingles, np.int32)[self._by_rank]
-        self._bounds, self._max_rounds = Bounds(min_jaccard, max_pivots, kept_before), max_rounds
-        self._removed = np.zeros(len(rank), np.bool_)
+        self._sizes = np.concatenate([np.asarray(shingles, np.int32), self._kept.shingles])[self._by_rank]
+        self._bounds, self._max_rounds = Bounds(min_jaccard, max_pivots, old), max_rounds
+        self._removed = np.zeros(self._n + old, np.bool_)
         self._settled: Codes = np.zeros(0, np.uint64)  # codes of all pairs ever looked at, ascending
         self._open: Codes = np.zeros(0, np.uint64)  # codes of the pairs handed out
         self._edges: Codes = np.zeros(
@@ -158,7 +191,8 @@ class KeeperSearch:
     def result(self) -> Keepers:
         """The outcome so far; final when `next_pairs` gave none."""
         n = len(self._removed)
-        best, similarity = best_keepers(self._removed, *decode(self._edges), self._similarity)
+        best, similarity = np.full(n, -1, np.int64), np.zeros(n)
+        best_keepers(self._removed, *decode(self._edges), self._similarity, best, similarity)
         keeper = np.full(n, -1, np.int64)
         gone = np.flatnonzero(self._removed)
         keeper[self._by_rank[gone]] = self._by_rank[best[gone]]
@@ -167,10 +201,10 @@ class KeeperSearch:
         cluster = np.where(keeper >= 0, keeper, np.arange(n))
         open_pairs, new_pivots = (self._open, False) if self._complete else self._candidates(mark=False)
         return Keepers(
-            keeper=keeper,
-            similarity=exact,
-            cluster=cluster,
-            cluster_size=np.bincount(cluster, minlength=n)[cluster],
+            keeper=keeper[: self._n],
+            similarity=exact[: self._n],
+            cluster=cluster[: self._n],
+            cluster_size=np.bincount(cluster, minlength=n)[cluster][: self._n],
             rounds=self._rounds,
             comparisons=self._comparisons,
             complete=not len(open_pairs) and not new_pivots,
@@ -200,14 +234,16 @@ class KeeperSearch:
 
     def _first_buckets(self) -> Iterator[Crowd]:
         """All buckets of each band, in ranks; documents without shingles are in none."""
-        taking_part = np.flatnonzero(self._sizes > 0)
+        old = len(self._kept)
+        taking_part = old + np.flatnonzero(self._sizes[old:] > 0)
         by_band = np.ascontiguousarray(self._keys[self._by_rank[taking_part]].T)
-        for keys in by_band:
-            groups = buckets(keys)
+        for band, keys in enumerate(by_band):
+            old_keys, old_documents = self._kept.of_band(band)
+            groups = buckets(np.concatenate([old_keys, keys]))
+            members = np.concatenate([old_documents, taking_part])[groups.members]
             sizes = np.diff(groups.offsets)
             self.largest_bucket = max(self.largest_bucket, int(sizes.max(initial=0)))
             self.crowded_buckets += int((sizes > self._bounds.max_pivots + 1).sum())
-            members = taking_part[groups.members]
             yield Crowd.fresh(members, self._sizes[members], groups.offsets)
 
 
@@ -224,9 +260,11 @@ def independent_set(removed: Flags, later: Ints, earlier: Ints) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def best_keepers(removed: Flags, later: Ints, earlier: Ints, similarity: Floats) -> tuple[Ints, Floats]:
-    """Most similar kept neighbour of each removed document, ties to the preferred one."""
-    keeper, best = np.full(len(removed), -1, np.int64), np.zeros(len(removed))
+def best_keepers(
+    removed: Flags, later: Ints, earlier: Ints, similarity: Floats, keeper: NDArray[np.int64], best: Floats
+) -> None:
+    """Write the most similar kept neighbour of each removed document to `keeper`, which holds -1 before, and its
+    similarity to `best`; ties go to the preferred one. Edges may come in several calls, in any order."""
     for e in range(len(later)):
         for document, other in ((later[e], earlier[e]), (earlier[e], later[e])):
             if not removed[document] or removed[other]:
@@ -234,4 +272,3 @@ def best_keepers(removed: Flags, later: Ints, earlier: Ints, similarity: Floats)
             tie = similarity[e] == best[document] and other < keeper[document]
             if keeper[document] < 0 or similarity[e] > best[document] or tie:
                 keeper[document], best[document] = other, similarity[e]
-    return keeper, best

@@ -81,6 +81,15 @@ def partition_of(keys: Keys, partitions: int) -> NDArray[np.int64]:
     return ((keys >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)
 
 
+@numba.njit(cache=True, nogil=True)
+def spread(values: Keys) -> Keys:
+    """Hash of each value: an order that has nothing to do with theirs."""
+    out = np.empty_like(values)
+    for i in range(len(values)):
+        out[i] = mix64(values[i])
+    return out
+
+
 def _power(base: float, exponent: int) -> float:
     product = 1.0  # by multiplication: libm's pow differs between machines
     for _ in range(exponent):

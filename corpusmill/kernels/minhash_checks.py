@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.minhash import ShingleSets, permutations, shingles, sign
+from corpusmill.kernels.minhash import ShingleSets, Shingling, permutations, shingles, sign
 
 SIMILARITIES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.98)
 """Similarities of the made-up pairs."""
@@ -82,7 +82,7 @@ class Comparison:
 
 
 def datasketch_check(
-    text: pa.LargeStringArray, *, ngram: int, num_perm: int, seed: int, max_documents: int = 200
+    text: pa.LargeStringArray, *, kind: Shingling, num_perm: int, seed: int, max_documents: int = 200
 ) -> Comparison | None:
     """Compare our signatures with datasketch's on the shingles of real documents.
 
@@ -94,7 +94,7 @@ def datasketch_check(
     """
     from datasketch import MinHash
 
-    chosen = [part for part in _in_text_order(text, ngram) if len(part) >= 10][:max_documents]
+    chosen = [part for part in _in_text_order(text, kind) if len(part) >= 10][:max_documents]
     if not chosen:
         return None
     cut = [max(1, round(len(part) * (0.2 + 0.15 * (i % 6)))) for i, part in enumerate(chosen)]
@@ -115,8 +115,8 @@ def datasketch_check(
     )
 
 
-def _in_text_order(text: pa.LargeStringArray, ngram: int) -> list[NDArray[np.uint64]]:
-    offsets, hashes = shingles(text, ngram)
+def _in_text_order(text: pa.LargeStringArray, kind: Shingling) -> list[NDArray[np.uint64]]:
+    offsets, hashes = shingles(kind.table(text), kind.n)
     out = []
     for begin, end in pairwise(offsets):
         _, first = np.unique(hashes[begin:end], return_index=True)

@@ -1,5 +1,8 @@
 """Deduplicate over all shards: exact by equal digests, then near by MinHash and verified keepers."""
 
-from tasks.dedup.near import FOUND, VERSION, exact, near
+from tasks.dedup.earlier import Earlier, earlier
+from tasks.dedup.exact import exact
+from tasks.dedup.found import FOUND
+from tasks.dedup.near import VERSION, near
 
-__all__ = ["FOUND", "VERSION", "exact", "near"]
+__all__ = ["FOUND", "VERSION", "Earlier", "earlier", "exact", "near"]

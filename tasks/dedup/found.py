@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill import schema
-from corpusmill.store import Receipt, Store, Unit
+from corpusmill.store import Draft, Receipt, Store, Unit
 from tasks.dedup.alive import Alive, Ints
 from tasks.units import Tally
 
@@ -71,7 +71,15 @@ class Outcome:
 
 
 def commit(
-    unit: Unit, row: str, docs: Alive, outcome: Outcome, facts: Mapping[str, object], store: Store, every: bool
+    unit: Unit,
+    row: str,
+    docs: Alive,
+    outcome: Outcome,
+    facts: Mapping[str, object],
+    store: Store,
+    *,
+    every: bool,
+    more: Mapping[str, Draft] | None = None,
 ) -> Receipt:
     """Store the table of what was found (`every`: also documents that stand alone) with counts for the funnel."""
     gone = outcome.keeper >= 0
@@ -89,7 +97,11 @@ def commit(
         for begin in range(0, len(take), SLICE_ROWS):
             out.write(_slice(docs, outcome, ids, cluster, size, take[begin : begin + SLICE_ROWS]))
     return store.commit(
-        unit, {"found": out.draft}, counters=tally.counters(), reasons=tally.reason_counts(), facts=facts
+        unit,
+        {"found": out.draft, **(more or {})},
+        counters=tally.counters(),
+        reasons=tally.reason_counts(),
+        facts=facts,
     )
 
 

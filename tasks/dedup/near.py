@@ -1,225 +1,223 @@
-"""Deduplicate over all shards: exact by the digest of the normalised text, then near by MinHash and verified keepers.
+"""Near duplicates: candidates by LSH, verified by exact Jaccard, first-in-preference keepers.
 
-Both write a table of what they found (`shard`, `row` say which document); `decide` carries it into the decisions.
+Where everything fits the memory that the recipe grants, one unit does all; else the work goes through the store in
+parts (parts.py), with the same answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill import schema
 from corpusmill.config import Recipe
-from corpusmill.errors import CheckFailed
-from corpusmill.kernels import jaccard, lsh, minhash, minhash_checks
-from corpusmill.kernels.leaders import Keepers, KeeperSearch
-from corpusmill.store import Receipt, Store, Unit
-from tasks.shards import Shard, Survivors, fixed_binary, gather, survivors
-from tasks.units import Done, Tally, content_of, libraries, once
+from corpusmill.kernels import jaccard, lsh, minhash
+from corpusmill.kernels.leaders import Keepers, KeeperSearch, KeptBefore
+from corpusmill.store import Draft, Receipt, Store, Unit
+from tasks.dedup import index, proof
+from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts
+from tasks.dedup.earlier import Earlier, batches, rows_of, settings, shingling, stored_sets
+from tasks.dedup.found import Old, Outcome, commit
+from tasks.shards import Shard, fixed_binary
+from tasks.units import Done, content_of, libraries, once
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("datasketch",)  # the oracle whose verdict stands in the receipt
-ORACLE_DOCUMENTS = 200
-MAX_Z = 5.0
-"""Bound of the collision identity's z-scores: a sound family passes it in all but one of a million runs."""
 
-Ints = NDArray[np.int64]
-
-FOUND = pa.schema(
-    [
-        pa.field("shard", pa.int64(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("doc_id", schema.DOC_ID, nullable=False),
-        pa.field("keeper", schema.DOC_ID),  # null: kept
-        pa.field("similarity", pa.float64()),
-        pa.field("cluster", schema.DOC_ID, nullable=False),
-        pa.field("cluster_size", pa.int64(), nullable=False),
-    ]
-)
-"""What a deduplicating stage found: one row per document that is in a cluster of two or more, or (near) alive."""
+Keys = NDArray[np.uint64]
 
 
-def exact(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
-    """Documents with equal normalised text: the first in the order of preference stays."""
-    inputs = tuple(content_of(s.decided, "decisions") + content_of(s.groups["digests"], "digests") for s in shards)
-    unit = Unit("exact", VERSION, {}, inputs)
-    return once(store, unit, lambda: _exact(unit, shards, store))
+def unit_of(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, earlier: Earlier | None) -> Unit:
+    """The unit of near duplicates of a build: how it is cut into parts is no part of it."""
+    config = recipe.deduplicate
+    what: dict[str, object] = {
+        **settings(recipe),
+        "min_jaccard": config.min_jaccard,
+        "max_pivots": config.max_pivots,
+        "prefer": list(config.prefer),
+        "policy": config.policy,
+        "snapshots": [] if config.policy == "across" else [f"{s.source}/{s.snapshot}" for s in shards],
+        "index": config.index,
+        "against": earlier.identity if earlier else [],
+    }
+    inputs = tuple(
+        item for s in shards for item in (content_of(s.decided, "decisions"), digests_of(s), *s.view_inputs("clean"))
+    )
+    return Unit("near", VERSION, what, (content_of(exact, "found"), *inputs), {}, libraries(LIBRARIES))
 
 
-def _exact(unit: Unit, shards: Sequence[Shard], store: Store) -> Receipt:
-    alive = survivors(shards, store)
-    text_digest = gather(shards, alive, "digests", "text_digest", store)
-    order = np.lexsort((alive.rank, text_digest))
-    first = np.ones(len(alive), bool)
-    first[1:] = text_digest[order][1:] != text_digest[order][:-1]
-    cluster = np.empty(len(alive), np.int64)
-    cluster[order] = order[np.flatnonzero(first)[np.cumsum(first) - 1]] if len(alive) else 0
-    keeper = np.where(cluster == np.arange(len(alive)), -1, cluster)
-    sizes = np.bincount(cluster, minlength=len(alive))[cluster]
-    found = _found(alive, keeper, np.ones(len(alive)), cluster, sizes)
-    return _commit(unit, "exact", "exact_duplicate", alive, keeper, found, {}, store)
+def digests_of(shard: Shard) -> str:
+    """Content digest of the signatures and what lies beside them."""
+    return content_of(shard.groups["digests"], "digests")
 
 
-def near(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store) -> Done:
-    """Near duplicates: candidates by LSH, verified by exact Jaccard, first-in-preference keepers.
+def near(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store, earlier: Earlier | None = None) -> Done:
+    """Near duplicates in one unit.
 
     Raises:
         CheckFailed: the signatures do not collide as their theory says; nothing was removed.
     """
-    dedup = recipe.deduplicate
-    inputs = tuple(
-        content_of(r, kind)
-        for s in shards
-        for r, kind in ((s.decided, "decisions"), (s.groups["digests"], "digests"), (s.documents, "documents"))
-    )
-    unit = Unit(
-        "near",
-        VERSION,
-        {**dedup.what(), "seed": recipe.seed},
-        (content_of(exact, "found"), *inputs),
-        {},
-        libraries(LIBRARIES),
-    )
-    return once(store, unit, lambda: _near(unit, shards, exact, recipe, store))
+    unit = unit_of(shards, exact, recipe, earlier)
+    return once(store, unit, lambda: _near(unit, shards, exact, recipe, store, earlier))
 
 
-def _near(unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store) -> Receipt:
-    dedup = recipe.deduplicate
-    proof: dict[str, object] = {"identity": _identity(recipe)}
-    alive = survivors(shards, store)
-    alive = alive.only(~_is_removed(alive, store.table(exact.outputs["found"])))
-    shingles = gather(shards, alive, "digests", "shingles", store)
+def left_by_exact(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store) -> Alive:
+    """Documents that exact deduplication left, ranked among themselves."""
+    docs = alive(shards, recipe.deduplicate, store)
+    found = store.table(exact.outputs["found"], columns=["shard", "row", "keeper"])
+    gone = found.filter(found.column("keeper").is_valid())
+    places = gone.column("shard").to_numpy() << 32 | gone.column("row").to_numpy()
+    left = docs.only(~np.isin(docs.place, places))
+    rank = np.empty(len(left), np.uint32)
+    rank[np.argsort(left.rank, kind="stable")] = np.arange(len(left), dtype=np.uint32)
+    return Alive(left.shard, left.row, left.doc_id, left.text_bytes, left.words, rank)
+
+
+@dataclass
+class Sample:
+    """Verified pairs with the smallest hashes: the same ones in whatever parts the pairs come."""
+
+    size: int
+    codes: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
+    similarity: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def add(self, codes: Keys, similarity: NDArray[np.float64]) -> None:
+        """More pairs, as codes of ranks."""
+        codes, similarity = np.concatenate([self.codes, codes]), np.concatenate([self.similarity, similarity])
+        smallest = np.argsort(lsh.spread(codes), kind="stable")[: self.size]
+        self.codes, self.similarity = codes[smallest], similarity[smallest]
+
+
+def _near(
+    unit: Unit, shards: Sequence[Shard], exact: Receipt, recipe: Recipe, store: Store, earlier: Earlier | None
+) -> Receipt:
+    config = recipe.deduplicate
+    gate = proof.identity(recipe)
+    docs = left_by_exact(shards, exact, recipe, store)
+    n = len(docs)
+    shingles = attribute(shards, docs, digests_column("shingles", store), np.int32)
+    plain = band_keys(shards, docs, recipe, store)
+    keys = plain ^ salts(shards, config)[docs.shard][:, None]
+    kept, leaders, parts = _kept_before(keys, earlier, store)
     search = KeeperSearch(
-        _band_keys(shards, alive, recipe, store),
-        alive.rank,
-        shingles,
-        min_jaccard=dedup.min_jaccard,
-        max_pivots=dedup.max_pivots,
+        keys, docs.rank, shingles, min_jaccard=config.min_jaccard, max_pivots=config.max_pivots, kept=kept
     )
+    shard = np.concatenate([docs.shard.astype(np.int64), len(shards) + parts])
+    sizes = np.concatenate([shingles.astype(np.int64), kept.shingles.astype(np.int64)])
+    load = loader(shards, docs, leaders, earlier, recipe, store)
+    sample = Sample(proof.SAMPLE_PAIRS)
+    while len(pairs := search.next_pairs()):
+        similarity = jaccard.verify(pairs, shard, sizes, load, max_values=config.memory_mb * 2**20 // 32)
+        search.settle(similarity)
+        new = (pairs < n).all(axis=1)
+        ranks = docs.rank[pairs[new]].astype(np.uint64).reshape(-1, 2)
+        sample.add(ranks.max(axis=1, initial=0) << np.uint64(32) | ranks.min(axis=1, initial=2**32), similarity[new])
+    result = search.result()
+    old = _old(leaders, parts, earlier, store)
+    outcome = Outcome(result.keeper, result.similarity, np.zeros(n, np.int8), ("near_duplicate",), old)
+    facts = facts_of(result, search.largest_bucket, search.crowded_buckets, len(set(result.keeper[result.keeper >= n])))
+    facts["proof"] = proofs(gate, shards, docs, sample, recipe, store)
+    more: dict[str, Draft] = {}
+    if config.index:
+        left = docs.only(result.keeper < 0)
+        of_left = shingles[result.keeper < 0]
+        entries = index.entries_of(plain[result.keeper < 0], index.leader_of_rank(left), of_left)
+        more = index.write(shards, left, of_left, entries, recipe, store)
+    return commit(unit, "near", docs, outcome, facts, store, every=True, more=more)
+
+
+def facts_of(found: Keepers, largest: int, crowded: int, old: int) -> dict[str, Any]:
+    """How the search went: rounds, pairs compared, and the buckets too crowded to compare all pairs of."""
+    return {
+        "rounds": found.rounds,
+        "comparisons": found.comparisons,
+        "complete": found.complete,
+        "largest_bucket": largest,
+        "crowded_buckets": crowded,
+        "kept_before": old,
+    }
+
+
+def proofs(
+    gate: dict[str, object], shards: Sequence[Shard], docs: Alive, sample: Sample, recipe: Recipe, store: Store
+) -> dict[str, object]:
+    """The run's own proof, for its receipt."""
+    by_rank = np.argsort(docs.rank, kind="stable")
+    pairs = by_rank[np.stack([sample.codes >> np.uint64(32), sample.codes & np.uint64(2**32 - 1)], 1).astype(np.int64)]
+    texts = proof.documents(shards, docs, store)
+    return {
+        "identity": gate,
+        "oracle": proof.oracle(texts, recipe),
+        "s_curve": proof.s_curve(shards, docs, pairs, sample.similarity, recipe, store),
+        "planted": proof.planted(texts, recipe),
+    }
+
+
+def loader(
+    shards: Sequence[Shard], docs: Alive, leaders: Ints, earlier: Earlier | None, recipe: Recipe, store: Store
+) -> jaccard.Load:
+    """Shingle sets of documents: of a shard from its texts, of an earlier build from its index."""
 
     def load(number: int, members: Ints) -> jaccard.Sets:
-        sets = minhash.shingle_sets(shards[number].texts(alive.row[members], store), dedup.ngram)
-        return jaccard.Sets(sets.offsets, sets.hashes)
+        if number >= len(shards):
+            assert earlier
+            return stored_sets(earlier.parts[number - len(shards)], leaders[members - len(docs)], store)
+        texts = shards[number].texts(docs.row[members].astype(np.int64), store)
+        return jaccard.Sets(*minhash.shingle_sets(texts, shingling(recipe)))
 
-    while len(pairs := search.next_pairs()):
-        search.settle(jaccard.verify(pairs, alive.shard, shingles.astype(np.int64), load))
-    keepers = search.result()
-    proof["oracle"] = _oracle(shards, alive, recipe, store)
-    facts = {
-        "proof": proof,
-        "rounds": keepers.rounds,
-        "comparisons": keepers.comparisons,
-        "complete": keepers.complete,
-    }
-    found = _found_near(alive, keepers)
-    return _commit(unit, "near", "near_duplicate", alive, keepers.keeper, found, facts, store)
+    return load
 
 
-def _band_keys(shards: Sequence[Shard], alive: Survivors, recipe: Recipe, store: Store) -> lsh.Keys:
-    """uint64[N, bands] of the survivors; signatures, four times their size or more, are held a shard at a time."""
-    dedup = recipe.deduplicate
-    keys = []
-    for number, shard in enumerate(shards):
-        column = store.table(shard.attribute("digests"), columns=["signature"]).column("signature")
-        raw = fixed_binary(column.take(alive.row[alive.shard == number]))
-        signatures = np.frombuffer(raw.tobytes(), "<u4").reshape(len(raw), dedup.num_perm)
-        keys.append(lsh.band_keys(signatures, dedup.bands, dedup.num_perm // dedup.bands))
-    return np.concatenate(keys)
+def band_keys(shards: Sequence[Shard], docs: Alive, recipe: Recipe, store: Store) -> Keys:
+    """uint64[N, bands]; signatures, four times their size or more, are held a shard at a time."""
+    config = recipe.deduplicate
+    keys = np.empty((len(docs), config.bands), np.uint64)
+    for number, (begin, end) in enumerate(pairwise(docs.bounds(len(shards)).tolist())):
+        if end > begin:
+            column = store.table(shards[number].attribute("digests"), columns=["signature"]).column("signature")
+            raw = fixed_binary(column.take(docs.row[begin:end]))
+            signatures = np.frombuffer(raw.tobytes(), "<u4").reshape(len(raw), config.num_perm)
+            keys[begin:end] = lsh.band_keys(signatures, config.bands, config.num_perm // config.bands)
+    return keys
 
 
-def _identity(recipe: Recipe) -> dict[str, object]:
-    """The gate: signatures of pairs of known similarity agree as often as theory says."""
-    pairs = minhash_checks.collision_identity(recipe.deduplicate.num_perm, recipe.seed)
-    worst = max(abs(pair.z) for pair in pairs)
-    if worst > MAX_Z:
-        raise CheckFailed(
-            f"MinHash signatures do not collide as often as their similarity says (|z| = {worst:.1f})",
-            f"expected at most {MAX_Z} on pairs of known similarity",
-            "Nothing was removed. Choose another seed, and please report this.",
-        )
-    return {"z_by_jaccard": {str(pair.jaccard): round(pair.z, 3) for pair in pairs}, "max_abs_z": round(worst, 3)}
-
-
-def _oracle(shards: Sequence[Shard], alive: Survivors, recipe: Recipe, store: Store) -> dict[str, object] | None:
-    """Our estimates beside datasketch's on up to 200 documents of this run (those with the smallest doc_id).
-
-    Raises:
-        CheckFailed: our error is larger than theory allows.
-    """
-    chosen = np.sort(np.argsort(alive.doc_id, kind="stable")[:ORACLE_DOCUMENTS])
-    texts = [
-        shards[int(number)].texts(alive.row[chosen[alive.shard[chosen] == number]], store)
-        for number in np.unique(alive.shard[chosen])
-    ]
-    dedup = recipe.deduplicate
-    checked = minhash_checks.datasketch_check(
-        pa.concat_arrays([pa.array([], pa.large_string()), *texts]),
-        ngram=dedup.ngram,
-        num_perm=dedup.num_perm,
-        seed=recipe.seed,
-        max_documents=ORACLE_DOCUMENTS,
+def _kept_before(keys: Keys, earlier: Earlier | None, store: Store) -> tuple[KeptBefore, Ints, Ints]:
+    """Old documents that share a key with one of these; their numbers among the leaders and their parts."""
+    if earlier is None:
+        return KeptBefore.none(), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    flat = keys.ravel()
+    order = lsh.sort_by_key(flat)
+    ascending = flat[order]
+    found: list[tuple[Keys, Ints, Ints]] = []  # key, band, part << 32 | leader
+    for number, part in enumerate(earlier.parts):
+        for batch in batches(part.keys, ["key", "leader"], store):
+            key = batch.column("key").to_numpy()
+            place = np.searchsorted(ascending, key)
+            place[place == len(ascending)] = 0
+            hit = ascending[place] == key if len(ascending) else np.zeros(len(key), bool)
+            leader = batch.column("leader").to_numpy()[hit].astype(np.int64)
+            found.append((key[hit], order[place[hit]] % keys.shape[1], number << 32 | leader))
+    key, band, who = (np.concatenate(column) for column in zip(*found, strict=True))
+    known, document = np.unique(who, return_inverse=True)
+    parts, leaders = known >> 32, known & 2**32 - 1
+    shingles = np.concatenate(
+        [np.zeros(0, np.int32)]
+        + [_leader_column("shingles", part, leaders[parts == i], store) for i, part in enumerate(earlier.parts)]
     )
-    if checked is None:
-        return None
-    if not checked.passed:
-        raise CheckFailed(
-            f"MinHash estimates of this run's documents are off by {checked.rmse:.4f} (root mean square)",
-            f"theory expects {checked.theory:.4f}; datasketch is off by {checked.peer_rmse:.4f}",
-            "Nothing was removed. Choose another seed, and please report this.",
-        )
-    return {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(checked).items()}
+    return KeptBefore(shingles, key, band, document), leaders, parts
 
 
-def _is_removed(alive: Survivors, found: pa.Table) -> NDArray[np.bool_]:
-    gone = found.filter(found.column("keeper").is_valid())
-    pairs = set(zip(gone.column("shard").to_pylist(), gone.column("row").to_pylist(), strict=True))
-    return np.array([pair in pairs for pair in zip(alive.shard.tolist(), alive.row.tolist(), strict=True)], bool)
+def _leader_column(name: str, part: Any, leaders: Ints, store: Store) -> NDArray[Any]:
+    column = rows_of(part.leaders, leaders, [name], store).column(name)
+    return fixed_binary(column) if name == "doc_id" else column.to_numpy()
 
 
-def _found_near(alive: Survivors, keepers: Keepers) -> pa.Table:
-    return _found(alive, keepers.keeper, keepers.similarity, keepers.cluster, keepers.cluster_size, every=True)
-
-
-def _found(
-    alive: Survivors, keeper: Ints, similarity: NDArray[np.float64], cluster: Ints, size: Ints, every: bool = False
-) -> pa.Table:
-    take = np.arange(len(alive)) if every else np.flatnonzero(size > 1)
-    gone = keeper[take] >= 0
-    ids = [value.tobytes() for value in alive.doc_id]
-    return pa.table(
-        {
-            "shard": alive.shard[take],
-            "row": alive.row[take],
-            "doc_id": pa.array([ids[i] for i in take], schema.DOC_ID),
-            "keeper": pa.array([ids[k] if k >= 0 else None for k in keeper[take]], schema.DOC_ID),
-            "similarity": pa.array(similarity[take], mask=~gone),
-            "cluster": pa.array([ids[c] for c in cluster[take]], schema.DOC_ID),
-            "cluster_size": size[take],
-        },
-        schema=FOUND,
-    )
-
-
-def _commit(
-    unit: Unit,
-    row: str,
-    reason: str,
-    alive: Survivors,
-    keeper: Ints,
-    found: pa.Table,
-    facts: dict[str, object],
-    store: Store,
-) -> Receipt:
-    gone = keeper >= 0
-    tally = Tally(row)
-    tally.add_in(len(alive), int(alive.text_bytes.sum()), int(alive.words.sum()))
-    tally.add_out(int((~gone).sum()), int(alive.text_bytes[~gone].sum()), int(alive.words[~gone].sum()))
-    if gone.any():
-        tally.add_reason(reason, int(gone.sum()), int(alive.text_bytes[gone].sum()), int(alive.words[gone].sum()))
-    return store.commit(
-        unit, {"found": store.draft_table(found)}, counters=tally.counters(), reasons=tally.reason_counts(), facts=facts
-    )
+def _old(leaders: Ints, parts: Ints, earlier: Earlier | None, store: Store) -> Old:
+    if earlier is None or not len(leaders):
+        return Old.none()
+    ids = [_leader_column("doc_id", part, leaders[parts == i], store) for i, part in enumerate(earlier.parts)]
+    return Old(np.concatenate(ids), tuple(earlier.parts[i].manifest for i in parts.tolist()))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusmill.kernels.minhash import EMPTY, permutations, shingle_sets, shingles, signatures
+from corpusmill.kernels.minhash import EMPTY, Shingling, permutations, shingle_sets, shingles, signatures
 from corpusmill.kernels.minhash_checks import collision_identity, datasketch_check
 from tests.kernels import reference
 from tests.kernels.texts import batches, column
@@ -98,7 +98,7 @@ def test_a_broken_family_of_permutations_fails_the_identity(monkeypatch: pytest.
 
 def test_estimates_on_texts_are_as_good_as_theory_and_as_datasketch() -> None:
     values = [sentence(str(i), 60 + 7 * i) for i in range(200)]
-    found = datasketch_check(column(values), ngram=5, num_perm=112, seed=3)
+    found = datasketch_check(column(values), kind=Shingling(5), num_perm=112, seed=3)
     assert found is not None
     assert (found.documents, found.pairs) == (200, 200)
     assert found.rmse == pytest.approx(found.theory, rel=0.2)
@@ -108,7 +108,7 @@ def test_estimates_on_texts_are_as_good_as_theory_and_as_datasketch() -> None:
 
 
 def test_the_check_needs_texts_with_shingles() -> None:
-    assert datasketch_check(column(["too short", ""]), ngram=5, num_perm=16, seed=1) is None
+    assert datasketch_check(column(["too short", ""]), kind=Shingling(5), num_perm=16, seed=1) is None
 
 
 def test_real_near_duplicates_are_estimated_as_well_as_theory_says(data_dir: Path) -> None:

@@ -1,0 +1,97 @@
+"""The index of what a build kept: made with it where the recipe asks for it, read by later builds (earlier.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from corpusmill.config import Recipe
+from corpusmill.kernels import lsh, minhash
+from corpusmill.store import Draft, Receipt, Store
+from tasks.dedup.alive import Alive, attribute, digests_column
+from tasks.dedup.earlier import KEYS, LEADERS, SET_GROUP_BYTES, SETS, Earlier, settings, shingling, snapshots
+from tasks.dedup.found import binary
+from tasks.shards import Shard
+
+SLICE_ROWS = 1 << 18
+KINDS = ("leaders", "keys", "sets")
+
+
+def write(
+    shards: Sequence[Shard],
+    kept: Alive,
+    shingles: NDArray[np.int32],
+    entries: Iterable[tuple[NDArray[np.uint64], NDArray[np.uint32]]],
+    recipe: Recipe,
+    store: Store,
+) -> dict[str, Draft]:
+    """The three tables of a build's index.
+
+    Args:
+        kept: the documents kept, in the order of shards and rows.
+        shingles: int32 of each.
+        entries: keys and leaders' numbers in slices, ascending by key and then by leader over all slices.
+    """
+    order = np.argsort(kept.rank, kind="stable")
+    digests = attribute(shards, kept, digests_column("text_digest", store), "V16")
+    with store.table_writer(LEADERS) as leaders:
+        for begin in range(0, len(order), SLICE_ROWS):
+            take = order[begin : begin + SLICE_ROWS]
+            columns = [binary(kept.doc_id[take]), binary(digests[take]), pa.array(shingles[take], pa.int32())]
+            leaders.write(pa.table([*columns, pa.array(take, pa.int64())], names=LEADERS.names))
+    with store.table_writer(KEYS) as keys:
+        for key, leader in entries:
+            keys.write(pa.table([pa.array(key), pa.array(leader)], names=KEYS.names))
+    with store.table_writer(SETS, row_group_bytes=SET_GROUP_BYTES) as sets:
+        for number, (begin, end) in enumerate(pairwise(kept.bounds(len(shards)).tolist())):
+            if end > begin:
+                made = minhash.shingle_sets(
+                    shards[number].texts(kept.row[begin:end].astype(np.int64), store), shingling(recipe)
+                )
+                sets.write(pa.table([sets_column(made.offsets, made.hashes)], names=SETS.names))
+    return {"leaders": leaders.draft, "keys": keys.draft, "sets": sets.draft}
+
+
+def sets_column(offsets: NDArray[np.int64], hashes: NDArray[np.uint64]) -> pa.LargeListArray:
+    """Sets as a column."""
+    values = pa.array(hashes[offsets[0] : offsets[-1]])
+    return pa.LargeListArray.from_arrays(pa.array(offsets - offsets[0]), values, type=SETS.field("hashes").type)
+
+
+def leader_of_rank(kept: Alive) -> NDArray[np.uint32]:
+    """uint32: number of each kept document among the leaders."""
+    number = np.empty(len(kept), np.uint32)
+    number[np.argsort(kept.rank, kind="stable")] = np.arange(len(kept), dtype=np.uint32)
+    return number
+
+
+def entries_of(
+    keys: NDArray[np.uint64], leader: NDArray[np.uint32], shingles: NDArray[np.int32]
+) -> Iterable[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
+    """Entries of documents whose keys are held: uint64[K, B]; documents without shingles have none."""
+    by_leader = np.argsort(leader, kind="stable")
+    by_leader = by_leader[shingles[by_leader] > 0]
+    flat = keys[by_leader].ravel()
+    order = lsh.sort_by_key(flat)
+    owner = np.repeat(leader[by_leader], keys.shape[1])
+    for begin in range(0, len(order), SLICE_ROWS):
+        take = order[begin : begin + SLICE_ROWS]
+        yield flat[take], owner[take]
+
+
+def section(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, recipe: Recipe) -> dict[str, Any] | None:
+    """What the manifest says of the index; None where the build made none."""
+    if "leaders" not in near.outputs:
+        return None
+    held = set(snapshots(shards)) | set(earlier.snapshots if earlier else ())
+    parts: list[dict[str, Any]] = [
+        {"manifest": part.manifest, **{kind: getattr(part, kind).to_json() for kind in KINDS}}
+        for part in (earlier.parts if earlier else ())
+    ]
+    parts.append({"manifest": None, **{kind: near.outputs[kind].to_json() for kind in KINDS}})
+    return {"settings": settings(recipe), "snapshots": sorted(held), "parts": parts}
