@@ -29,7 +29,11 @@ from tasks.views import View
 VERSIONS = {"language": 2, "measures": 1, "digests": 1, "edits": 1, "pii": 1, "quality": 1, "perplexity": 1}
 """By the part of a group's name before the colon; `measures` also of `measures:clean`. Own measures have their own."""
 
-LIBRARIES = {"language": ("fasttext-community",), "quality": ("fasttext-community",)}
+LIBRARIES = {
+    "language": ("fasttext-community",),
+    "pii": ("python-stdnum",),
+    "quality": ("fasttext-community",),
+}
 
 Judge = Callable[[pa.LargeStringArray], pa.RecordBatch]
 
