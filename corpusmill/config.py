@@ -349,6 +349,8 @@ class Deduplicate(Section):
             raise ValueError(f"substring_words {self.substring_words}: shorter passages than 50 words are quotations")
         if len(set(self.exact)) < len(self.exact) or {"oldest", "newest"} <= set(self.prefer):
             raise ValueError("exact and prefer name each key once, and one of oldest and newest")
+        if self.policy == "within" and (self.index or self.against):
+            raise ValueError('policy "within" compares with no other snapshot: it goes without index and against')
         return self
 
 

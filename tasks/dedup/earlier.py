@@ -104,7 +104,7 @@ def earlier(recipe: Recipe, shards: Sequence[Shard], store: Store) -> Earlier | 
         Refused: its index was made with other settings, or it holds a snapshot of this build.
     """
     ref = recipe.deduplicate.against
-    if ref is None or recipe.deduplicate.policy == "within":
+    if ref is None:
         return None
     ours = set(snapshots(shards))
     if ref == recipe.name and ref not in store.names():

@@ -41,3 +41,51 @@ def test_shuffled_and_split_shards_give_the_same_removals(tmp_path, seed):
     random.Random(seed).shuffle(shuffled)
     _, _, other = run([shuffled[:30], shuffled[30:31], shuffled[31:]], made, store)
     assert removals(one, store) == removals(other, store)
+
+
+def inline(stage, unit, jobs):
+    return [unit(job) for job in jobs]
+
+
+def whole(job):
+    held, exact, earlier = job.item
+    return dedup.near(held, exact, job.recipe, store_at(job.uri), earlier)
+
+
+def over(held, exact, made, store, run=inline, earlier=None):
+    return dedup.near_over(run, whole, held, exact, made, store, earlier)
+
+
+@pytest.mark.parametrize("ranges", [1, 5, 23])
+def test_parts_through_the_store_give_the_same_receipt(tmp_path, ranges, monkeypatch):
+    """Contents, counts and facts, proof included; the units in between are of no account."""
+    docs = [*families(440, 4), *(Doc(f"tiny {i}", "too short", None) for i in range(5)), *crowd(40)]
+    random.Random(3).shuffle(docs)
+    parts = [docs[:900], docs[900:901], docs[901:1100], docs[1100:]]
+    monkeypatch.setattr("tasks.dedup.cut.ENTRY_BYTES", ranges * 2**20 // (2 * len(docs) * 14))
+    one, two = store_at(tmp_path / "one"), store_at(tmp_path / "two")
+    made = recipe(memory_mb=2048, min_jaccard=0.93)
+    held = shards(parts, made, one)
+    local = over(held, dedup.exact(held, made, one).receipt, made, one)
+    assert [done.receipt.stage for done in local] == ["near"]
+    small = recipe(memory_mb=1, min_jaccard=0.93)
+    held = shards(parts, small, two)
+    cut = over(held, dedup.exact(held, small, two).receipt, small, two)
+    rounds = local[-1].receipt.facts["rounds"]
+    assert len([done for done in cut if done.receipt.stage == "near.buckets"]) == ranges * (rounds + 1)
+    assert cut[-1].receipt.key == local[-1].receipt.key
+    assert cut[-1].receipt.agrees(local[-1].receipt)
+    assert rounds > 1
+    assert removals(cut[-1].receipt, two) == removals(local[-1].receipt, one)
+
+
+def crowd(count):
+    """Documents of one bucket of which most are no copies of the first: more rounds than one."""
+    docs = []
+    for i in range(count):
+        base = families(1, 0)[0].text.split()
+        for k in range(8 * (i % 9)):
+            base[(k * 23 + 3) % len(base)] = f"other{i % 9}x{k}"
+        base[i] = f"own{i}"
+        docs.append(Doc(f"crowd {i}", " ".join(base)))
+    return docs

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
@@ -100,8 +101,7 @@ def _near(
     docs = left_by_exact(shards, exact, recipe, store)
     n = len(docs)
     shingles = attribute(shards, docs, digests_column("shingles", store), np.int32)
-    plain = band_keys(shards, docs, recipe, store)
-    keys = plain ^ salts(shards, config)[docs.shard][:, None]
+    keys = band_keys(shards, docs, recipe, store) ^ salts(shards, config)[docs.shard][:, None]
     kept, leaders, parts = _kept_before(keys, earlier, store)
     search = KeeperSearch(
         keys, docs.rank, shingles, min_jaccard=config.min_jaccard, max_pivots=config.max_pivots, kept=kept
@@ -117,7 +117,7 @@ def _near(
         ranks = docs.rank[pairs[new]].astype(np.uint64).reshape(-1, 2)
         sample.add(ranks.max(axis=1, initial=0) << np.uint64(32) | ranks.min(axis=1, initial=2**32), similarity[new])
     result = search.result()
-    old = _old(leaders, parts, earlier, store)
+    old = old_documents(leaders, parts, earlier, store)
     outcome = Outcome(result.keeper, result.similarity, np.zeros(n, np.int8), ("near_duplicate",), old)
     facts = facts_of(result, search.largest_bucket, search.crowded_buckets, len(set(result.keeper[result.keeper >= n])))
     facts["proof"] = proofs(gate, shards, docs, sample, recipe, store)
@@ -125,7 +125,7 @@ def _near(
     if config.index:
         left = docs.only(result.keeper < 0)
         of_left = shingles[result.keeper < 0]
-        entries = index.entries_of(plain[result.keeper < 0], index.leader_of_rank(left), of_left)
+        entries = index.entries_of(keys[result.keeper < 0], index.leader_of_rank(left), of_left)
         more = index.write(shards, left, of_left, entries, recipe, store)
     return commit(unit, "near", docs, outcome, facts, store, every=True, more=more)
 
@@ -178,11 +178,17 @@ def band_keys(shards: Sequence[Shard], docs: Alive, recipe: Recipe, store: Store
     keys = np.empty((len(docs), config.bands), np.uint64)
     for number, (begin, end) in enumerate(pairwise(docs.bounds(len(shards)).tolist())):
         if end > begin:
-            column = store.table(shards[number].attribute("digests"), columns=["signature"]).column("signature")
-            raw = fixed_binary(column.take(docs.row[begin:end]))
-            signatures = np.frombuffer(raw.tobytes(), "<u4").reshape(len(raw), config.num_perm)
-            keys[begin:end] = lsh.band_keys(signatures, config.bands, config.num_perm // config.bands)
+            keys[begin:end] = signed_keys(shards[number], docs.row[begin:end], recipe, store)
     return keys
+
+
+def signed_keys(shard: Shard, rows: NDArray[np.int32], recipe: Recipe, store: Store) -> Keys:
+    """uint64[R, bands] of some rows of a shard."""
+    config = recipe.deduplicate
+    column = store.table(shard.attribute("digests"), columns=["signature"]).column("signature")
+    raw = fixed_binary(column.take(pa.array(rows)))
+    signatures = np.frombuffer(raw.tobytes(), "<u4").reshape(len(raw), config.num_perm)
+    return lsh.band_keys(signatures, config.bands, config.num_perm // config.bands)
 
 
 def _kept_before(keys: Keys, earlier: Earlier | None, store: Store) -> tuple[KeptBefore, Ints, Ints]:
@@ -216,7 +222,8 @@ def _leader_column(name: str, part: Any, leaders: Ints, store: Store) -> NDArray
     return fixed_binary(column) if name == "doc_id" else column.to_numpy()
 
 
-def _old(leaders: Ints, parts: Ints, earlier: Earlier | None, store: Store) -> Old:
+def old_documents(leaders: Ints, parts: Ints, earlier: Earlier | None, store: Store) -> Old:
+    """Documents of earlier builds by their parts (ascending) and their numbers among the leaders of these."""
     if earlier is None or not len(leaders):
         return Old.none()
     ids = [_leader_column("doc_id", part, leaders[parts == i], store) for i, part in enumerate(earlier.parts)]
