@@ -55,8 +55,8 @@ class Program:
     items: NDArray[np.int64]
     """int64[I, 2]: place and size of each string in `blob`."""
     blob: NDArray[np.uint8]
-    pairs: NDArray[np.uint64]
-    """uint64[65536]: by two bytes (A to Z small), which rules have a phrase that may begin with them, a bit each."""
+    pairs: NDArray[np.uint8]
+    """uint8[65536]: by two bytes (A to Z small), whether a phrase may begin with them."""
 
 
 def compiled(edits: Sequence[EditRule]) -> Program:
@@ -71,7 +71,7 @@ def compiled(edits: Sequence[EditRule]) -> Program:
     items: list[tuple[int, int]] = []
     lists, numbers = np.zeros((len(edits), 4), np.int64), np.zeros((len(edits), 4), np.int64)
     ratios = np.zeros(len(edits))
-    pairs = np.zeros(65536, np.uint64)
+    pairs = np.zeros(65536, np.uint8)
     for e, edit in enumerate(edits):
         strings, unless = _strings(edit)
         for column, group in ((0, strings), (2, unless)):
@@ -83,7 +83,7 @@ def compiled(edits: Sequence[EditRule]) -> Program:
         numbers[e] = _numbers(edit.settings)
         ratios[e] = edit.settings.get("max_ratio", 0.0)
         if edit.test == "phrase":
-            _note_pairs(pairs, strings, np.uint64(1 << e))
+            _note_pairs(pairs, strings)
     ops = np.array([Op[edit.test.upper()] for edit in edits], np.int64)
     places = np.array(items, np.int64).reshape(len(items), 2)
     return Program(ops, numbers, ratios, lists, places, np.frombuffer(blob + b"\0" * 8, np.uint8), pairs)
@@ -107,9 +107,9 @@ def _numbers(settings: Any) -> tuple[int, int, int, int]:
     return number, int(flag), place, int(settings.get("cut") == "phrase")
 
 
-def _note_pairs(pairs: NDArray[np.uint64], strings: Sequence[bytes], bit: np.uint64) -> None:
+def _note_pairs(pairs: NDArray[np.uint8], strings: Sequence[bytes]) -> None:
     for string in strings:
         if len(string) == 1:
-            pairs[string[0] << 8 : (string[0] + 1) << 8] |= bit
+            pairs[string[0] << 8 : (string[0] + 1) << 8] = 1
         else:
-            pairs[string[0] << 8 | string[1]] |= bit
+            pairs[string[0] << 8 | string[1]] = 1

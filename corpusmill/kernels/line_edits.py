@@ -4,9 +4,8 @@ A line is what `str.splitlines` gives. Rules apply in their order to each line a
 is removed takes its break with it; where the last lines go, so does the break before them. Words are those of the word
 table, counted where they begin.
 
-Method: one pass over a document's bytes tells which phrase rules can apply to it at all; a line's counts (words,
-capitals, digits) are taken once and again only where a part of it was cut. A line with a cut is copied without it,
-with the place of each byte that is left.
+Method: one pass over a document's bytes tells which phrase rules can apply to it at all; words of a line are counted
+only as far as a rule asks. A line with a cut inside is copied without it, with the place of each byte that is left.
 """
 
 from __future__ import annotations
@@ -26,12 +25,14 @@ from corpusmill.kernels.edit_rules import EditRule
 from corpusmill.kernels.line_tests import (
     citation_at,
     ends_with,
-    features,
     find_address,
     find_phrase,
+    has_long_word,
     is_counter,
     line_key,
     phrase_at,
+    shares,
+    words_up_to,
 )
 from corpusmill.kernels.unicode_table import load_table
 from corpusmill.kernels.words import IS_WORD, WordTable, text_buffers, word_table
@@ -44,6 +45,7 @@ _NO_END_MARK, _PHRASE, _CAPITALS, _DIGITS = int(Op.NO_END_MARK), int(Op.PHRASE),
 _COUNTER, _CITATION, _ADDRESS = int(Op.COUNTER), int(Op.CITATION), int(Op.ADDRESS)
 _REPEATED_LINE = int(Op.REPEATED_LINE)
 _WORD = np.uint8(IS_WORD)
+_OPEN = U(ord("["))
 _FIRST_SPANS = 256
 
 
@@ -93,7 +95,7 @@ def _spans_of(data: NDArray[np.uint8], bounds: Ints, program: Program, offsets: 
         program.lists,
         program.items,
         address_of(program.blob),
-        program.pairs,
+        address_of(program.pairs),
         edited,
         address_of(edited),
         np.empty(longest, np.int64),
@@ -106,8 +108,8 @@ def _spans_of(data: NDArray[np.uint8], bounds: Ints, program: Program, offsets: 
 
 @cache
 def _classes() -> NDArray[np.uint8]:
-    """Classes of ASCII bytes, as `features` takes them."""
-    return np.array([c.isspace() * 1 + c.isupper() * 2 + c.isdigit() * 4 for c in map(chr, range(128))], np.uint8)
+    """Classes of ASCII bytes, as `shares` takes them."""
+    return np.array([c.isupper() * 1 + c.isdigit() * 2 for c in map(chr, range(128))], np.uint8)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -131,22 +133,22 @@ def _grown(array: Ints) -> Ints:
 
 
 @numba.njit(nogil=True, cache=True)
-def _possible(text: U, size: U, pairs: NDArray[np.uint64], lists: Ints, numbers: Ints, items: Ints, blob: U) -> U:
+def _possible(text: U, size: U, pairs: U, ops: Ints, lists: Ints, items: Ints, blob: U) -> U:
     """Which phrase rules have a phrase anywhere in a text, a bit each."""
-    found = U(0)
+    found, i = U(0), U(1)
     end = text + size
-    i = U(0)
-    while i < size:
-        byte = lower(load8(text + i))
-        following = lower(load8(text + i + U(1))) if i + U(1) < size else U(0)
-        bits = pairs[byte << U(8) | following] & ~found
-        while bits != U(0):
-            e = 0
-            while bits >> U(e) & U(1) == U(0):
-                e += 1
-            bits &= bits - U(1)
-            if phrase_at(text + i, text, end, 0, items, lists[e, 0], lists[e, 1], blob) > U(0):
-                found |= U(1) << U(e)
+    before = lower(load8(text)) if size > U(0) else U(0)
+    while i <= size:
+        byte = lower(load8(text + i)) if i < size else U(0)
+        if load8(pairs + (before << U(8) | byte)) != U(0):
+            for e in range(len(ops)):
+                if (
+                    ops[e] == _PHRASE
+                    and found >> U(e) & U(1) == U(0)
+                    and phrase_at(text + i - U(1), text, end, 0, items, lists[e, 0], lists[e, 1], blob) > U(0)
+                ):
+                    found |= U(1) << U(e)
+        before = byte
         i += U(1)
     return found
 
@@ -163,7 +165,7 @@ def _edit(
     lists: Ints,
     items: Ints,
     blob: U,
-    pairs: NDArray[np.uint64],
+    pairs: U,
     edited: NDArray[np.uint8],
     scratch: U,
     origin: Ints,
@@ -183,7 +185,7 @@ def _edit(
     for d in range(len(bounds) - 1):
         text, size = data + U(bounds[d]), U(bounds[d + 1] - bounds[d])
         end = text + size
-        possible = _possible(text, size, pairs, lists, numbers, items, blob) if phrases else U(0)
+        possible = _possible(text, size, pairs, ops, lists, items, blob) if phrases else U(0)
         first = spans  # of this document
         kept_end = U(0)  # bytes of the text up to the end of the last line that stays
         any_kept, tail_removed, feeds = False, False, 0
@@ -210,20 +212,13 @@ def _edit(
                 if ops[e] == _NEWLINES and feeds > numbers[e, NUMBER] and removed_by < 0:
                     removed_by = e
             shift = U(0)  # of the line's begin in `scratch`
-            mapped, known = False, False
-            chars, words, longest, upper, digits = U(0), U(0), U(0), U(0), U(0)
+            mapped = False
             for e in range(len(ops)):
                 if removed_by >= 0:
                     break
                 op = ops[e]
                 if op == _NEWLINES or (op == _PHRASE and not mapped and possible >> U(e) & U(1) == U(0)):
                     continue
-                counted = op in (_LONG_WORD, _FEW_WORDS, _CAPITALS, _DIGITS) or (
-                    op == _PHRASE and numbers[e, NUMBER] > 0
-                )
-                if counted and not known:
-                    chars, words, longest, upper, digits = features(at, at + n, table, classes)
-                    known = True
                 a, b = lists[e, 0], lists[e, 1]
                 count = 0  # of cuts, places in the line as it is now
                 if op == _BLANKS:
@@ -240,15 +235,15 @@ def _edit(
                                 spans += 1
                             low += U(1)
                     shift += begin - at
-                    known = known and finish - begin == n
                     at, n = begin, finish - begin
                     if n == U(0) and not any_kept:
                         removed_by = e
                 elif op == _LONG_WORD:
-                    if int(longest) > numbers[e, NUMBER]:
+                    if has_long_word(at, at + n, U(numbers[e, NUMBER])):
                         removed_by = e
                 elif op == _FEW_WORDS:
-                    if int(words) < numbers[e, NUMBER] and not (numbers[e, FLAG] and n == U(0)):
+                    least = U(numbers[e, NUMBER])
+                    if words_up_to(at, at + n, least) < least and not (numbers[e, FLAG] and n == U(0)):
                         removed_by = e
                 elif op == _NO_END_MARK:
                     if not (numbers[e, FLAG] and n == U(0)):
@@ -258,6 +253,7 @@ def _edit(
                         ):
                             removed_by = e
                 elif op in (_CAPITALS, _DIGITS):
+                    chars, upper, digits = shares(at, at + n, table, classes)
                     part = upper if op == _CAPITALS else digits
                     if chars > U(0) and float(part) / float(chars) > ratios[e]:
                         removed_by = e
@@ -276,7 +272,9 @@ def _edit(
                 elif op == _CITATION:
                     i = U(0)
                     while i < n:
-                        mark = citation_at(at + i, at + n, numbers[e, FLAG], items, a, b, blob, table)
+                        mark = U(0)
+                        if load8(at + i) == _OPEN:
+                            mark = citation_at(at + i, at + n, numbers[e, FLAG], items, a, b, blob, table)
                         if mark > U(0):
                             cuts[count, 0], cuts[count, 1] = i, i + mark
                             count += 1
@@ -290,7 +288,8 @@ def _edit(
                         count += 1
                         place, length = find_address(place + length, place + length, at + n, items, a, b, blob)
                 elif op == _PHRASE:
-                    spared = numbers[e, NUMBER] > 0 and int(words) > numbers[e, NUMBER]
+                    most = U(numbers[e, NUMBER])
+                    spared = most > U(0) and words_up_to(at, at + n, most + U(1)) > most
                     where, whole = numbers[e, PLACE], numbers[e, FLAG]
                     if not spared:
                         place, length = find_phrase(at, at, at + n, where, whole, items, a, b, blob)
@@ -337,7 +336,7 @@ def _edit(
                             starts[spans], ends[spans], kinds[spans] = here, here + 1, e
                             spans += 1
                         i += U(1)
-                at, n, mapped, known = scratch + shift, to, True, False
+                at, n, mapped = scratch + shift, to, True
                 if op == _PHRASE and strip_left(at, at + n) >= at + n:
                     removed_by = e
             if removed_by >= 0:

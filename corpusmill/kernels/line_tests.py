@@ -12,13 +12,22 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.kernels.blanks import blank, lower, starts_with, starts_with_lower, strip_left, strip_right
+from corpusmill.kernels.blanks import (
+    blank,
+    characters,
+    lower,
+    next_blank,
+    starts_with,
+    starts_with_lower,
+    strip_left,
+    strip_right,
+)
 from corpusmill.kernels.bytehash import SEED, U, absorb, load8
 from corpusmill.kernels.hashing import mix64
-from corpusmill.kernels.unicode_table import ALPHA, DIGIT, DIGIT_VALUE, KIND_SHIFT, SPACE, UPPER, Kind
+from corpusmill.kernels.unicode_table import ALPHA, DIGIT, DIGIT_VALUE, KIND_SHIFT, UPPER, Kind
 from corpusmill.kernels.utf8 import decode
 
-_UPPER, _DIGIT, _SPACE, _ALPHA = U(UPPER), U(DIGIT), U(SPACE), U(ALPHA)
+_UPPER, _DIGIT, _ALPHA = U(UPPER), U(DIGIT), U(ALPHA)
 _DIGIT_VALUE, _SHIFT = U(DIGIT_VALUE), U(KIND_SHIFT)
 _WORD, _SINGLE = U(Kind.WORD), U(Kind.SINGLE)
 _OPEN, _CLOSE, _UNDERSCORE, _DOT, _SLASH, _COLON, _AT = (U(ord(c)) for c in "[]_./:@")
@@ -26,32 +35,49 @@ _MOST_BLANKS = U(10)
 
 
 @numba.njit(nogil=True, cache=True)
-def features(at: U, end: U, table: U, classes: U) -> tuple[U, U, U, U, U]:
-    """Characters, words between white space, characters of the longest, capitals, digits.
+def shares(at: U, end: U, table: U, classes: U) -> tuple[U, U, U]:
+    """Characters, capitals, digits.
 
     Args:
-        classes: of ASCII bytes, uint8[128]: 1 white space, 2 capital, 4 digit.
+        classes: of ASCII bytes, uint8[128]: 1 capital, 2 digit.
     """
-    chars, words, longest, upper, digits, run = U(0), U(0), U(0), U(0), U(0), U(0)
+    chars, upper, digits = U(0), U(0), U(0)
     while at < end:
         byte = load8(at)
         if byte < U(0x80):
             facts = load8(classes + byte)
-            space = facts & U(1)
-            upper += (facts >> U(1)) & U(1)
-            digits += facts >> U(2)
+            upper += facts & U(1)
+            digits += facts >> U(1)
             at += U(1)
         else:
             _, entry, width = decode(at, end, table)
-            space = U(entry & _SPACE != U(0))
             upper += U(entry & _UPPER != U(0))
             digits += U(entry & _DIGIT_VALUE != U(0))
             at += width
         chars += U(1)
-        words += U(run == U(0)) & (space ^ U(1))
-        run = (run + U(1)) * (space ^ U(1))
-        longest = max(longest, run)
-    return chars, words, longest, upper, digits
+    return chars, upper, digits
+
+
+@numba.njit(nogil=True, cache=True)
+def words_up_to(at: U, end: U, most: U) -> U:
+    """Words between white space; counting stops at `most`."""
+    words = U(0)
+    at = strip_left(at, end)
+    while at < end and words < most:
+        words += U(1)
+        at = strip_left(next_blank(at, end), end)
+    return words
+
+
+@numba.njit(nogil=True, cache=True)
+def has_long_word(at: U, end: U, most: U) -> Any:
+    """Whether a word between white space has more characters than `most`."""
+    while end - at > most:
+        after = next_blank(at, end)
+        if after - at > most and characters(at, after) > most:
+            return True
+        at = strip_left(after, end)
+    return False
 
 
 @numba.njit(nogil=True, cache=True)
@@ -200,9 +226,7 @@ def find_address(at: U, begin: U, end: U, items: NDArray[np.int64], first: int, 
         at = strip_left(at, end)
         if at >= end:
             return end, U(0)
-        after = at
-        while after < end and blank(after, end - after) == U(0):
-            after += U(1)
+        after = next_blank(at, end)
         word, stop = at, after
         while word < stop and load8(word) < U(0x80) and not _word_byte(load8(word)):
             word += U(1)
