@@ -8,6 +8,7 @@ characters. Scores compare multisets of tokens.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import html
 import json
 import re
@@ -32,8 +33,8 @@ _UNSEEN = re.compile(r"(?is)<(script|style|noscript|template)\b.*?</\1\s*>|<!--.
 _TAG = re.compile(r"<[^>]*>")
 _MARKS = re.compile(r"(?im)^\s*(?:<(?:h|p|l)>)")
 DRAGNET_COMMENTS = "!@#$%^&*()"
-TRAINED_ON = frozenset({"wcxb-dev", "article-extraction-benchmark"})
-"""Sets whose pages the shipped model has seen; their figures come from folds, or are marked."""
+SEEN_PAGES = Path(__file__).resolve().parents[1] / "extractor_training" / "pages.txt"
+"""First 16 hexadecimal digits of the sha256 of every page that the shipped model was trained on."""
 
 
 @dataclass(frozen=True)
@@ -97,18 +98,32 @@ def load(folder: Path) -> list[Page]:
 
 
 def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
-    """Sets by name: each folder is one, or holds some."""
-    found: dict[str, Path] = {}
+    """Sets by name: each folder is one, or holds some. Sets of one name get their parent's before it.
+
+    Raises:
+        NotFound: there is no set in a folder.
+    """
+    paths: list[Path] = []
     for folder in folders:
-        inside = (
-            [folder]
-            if (folder / "truth.jsonl.gz").is_file()
-            else sorted(p.parent for p in folder.glob("*/truth.jsonl.gz"))
-        )
+        inside = [folder] if (folder / "truth.jsonl.gz").is_file() else []
+        inside = inside or sorted(p.parent for p in folder.glob("*/truth.jsonl.gz"))
         if not inside:
             raise NotFound(f"no set in {folder}", "neither it nor a folder in it has a truth.jsonl.gz")
-        found.update((path.name, path) for path in inside)
-    return found
+        paths.extend(path.resolve() for path in inside)
+    paths = list(dict.fromkeys(paths))
+    names = Counter(path.name for path in paths)
+    return {path.name if names[path.name] == 1 else f"{path.parent.name}/{path.name}": path for path in paths}
+
+
+def page_key(raw: bytes) -> str:
+    """How a page stands in SEEN_PAGES."""
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def share_trained_on(pages: Sequence[Page]) -> float:
+    """Share of the pages that the shipped model was trained on."""
+    seen = set(SEEN_PAGES.read_text(encoding="ascii").split())
+    return sum(page_key(page.raw) in seen for page in pages) / max(len(pages), 1)
 
 
 def _pages(folder: Path) -> Iterator[Page]:

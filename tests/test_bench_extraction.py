@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import extraction
+from bench import extraction, extraction_published, extraction_sets
 from bench.extraction_picture import draw
 from bench.extraction_sets import (
     benchmark_measure,
@@ -16,12 +16,24 @@ from bench.extraction_sets import (
     gold_text,
     load,
     ordered_f1,
+    page_key,
     plain_form,
     score,
+    sets_in,
     tokens,
 )
 from bench.extraction_structure import structures
 from corpusmill.errors import NotFound, UsageError
+from corpusmill.models import model_path
+
+
+def model_fetched() -> bool:
+    """Whether the model of languages is on this machine."""
+    try:
+        return model_path("lid.176.ftz").is_file()
+    except NotFound:
+        return False
+
 
 PROSE = [f"Sentence {i} goes on for a while, as sentences do, about the harbour." for i in range(20)]
 
@@ -137,3 +149,58 @@ def test_a_page_without_text_in_a_set_of_texts_is_left_out(tmp_path: Path, capsy
     extraction.main([str(folder), "--json", "--modes", "fast", "--repeats", "1", "--structure"])
     figures = json.loads(capsys.readouterr().out)["sets"]["mixed"]["fast"]
     assert (figures["f1"], figures["pages"], figures["measure"]) == (1.0, 2, "words")
+
+
+def test_scores_by_type_and_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_set(tmp_path / "mine", text="Harbours\n" + "\n".join(PROSE), page_type={"primary": "article"})
+    extraction.main([str(folder), "--quick", "--modes", "fast,plain"])
+    assert "by_type" in (said := capsys.readouterr().out)
+    if model_fetched():
+        assert "by_language" in said
+        extraction.main([str(folder), "--quick", "--json", "--modes", "fast"])
+        figures = json.loads(capsys.readouterr().out)["sets"]["mine"]["fast"]
+        assert (figures["by_language"], figures["pages_by_language"]) == ({"en": 1.0}, {"en": 1})
+
+
+def test_languages_are_left_out_without_the_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPUSMILL_MODELS", str(tmp_path / "none"))
+    folder = write_set(tmp_path / "mine", text="Harbours\n" + "\n".join(PROSE))
+    assert extraction.main([str(folder), "--quick", "--json", "--modes", "fast"]) == 0
+    said = capsys.readouterr()
+    assert "by_language" not in json.loads(said.out)["sets"]["mine"]["fast"]
+    assert "mill models fetch" in said.err
+
+
+def test_sets_are_marked_by_their_pages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_set(tmp_path / "renamed", text="Harbours\n" + "\n".join(PROSE))
+    for keys, mark in (("0" * 16, "renamed "), (page_key(load(folder)[0].raw), "renamed*")):
+        (tmp_path / "seen.txt").write_text(f"{keys}\n")
+        monkeypatch.setattr(extraction_sets, "SEEN_PAGES", tmp_path / "seen.txt")
+        extraction.main([str(folder), "--quick", "--modes", "fast"])
+        assert mark in capsys.readouterr().out
+
+
+def test_sets_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    a, b = write_set(tmp_path / "a" / "s", text="x"), write_set(tmp_path / "b" / "s", text="x")
+    assert sets_in([a, tmp_path / "b"]) == {"a/s": a, "b/s": b}
+    assert sets_in([a, a, tmp_path / "a"]) == {"s": a}
+
+
+def test_the_published_row_is_compared_on_all_pages_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_set(tmp_path / "article-extraction-benchmark", text="\n".join(PROSE))
+    arguments = [str(folder), "--quick", "--published", "--modes", "fast"]
+    extraction.main([*arguments, "--json"])
+    row = json.loads(capsys.readouterr().out)["published"]["justext"]
+    assert (row["pages"], row["same"], row["published"]["pages"]) == (1, None, 181)
+    said = "This is what they said of it when all of that was over, and it is not what I would have said to them. " * 8
+    assert extraction_published.justext_text(f"<html><body><p>{said}</p><p>Home</p></body></html>") == said.strip()
+    monkeypatch.setattr(extraction_published, "ALL_PAGES", 1)
+    extraction.main(arguments)
+    assert "NOT reproduced" in capsys.readouterr().out
+    assert extraction_published.justext_text("") == ""

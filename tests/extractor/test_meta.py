@@ -57,7 +57,8 @@ def test_odd_metadata(page: str, expected: Meta) -> None:
 def test_metadata_and_text_from_json_ld() -> None:
     page = (
         '<body><div id=root></div><script type="application/ld+json">{"@graph": [{"@type": "NewsArticle", '
-        f'"headline": "H", "author": [{{"name": "A"}}, "B"], "datePublished": "2023-01-02", "articleBody": "{BODY}"}}]}}'
+        f'"headline": "H", "author": [{{"name": "A"}}, "B"], "datePublished": "2023-01-02", '
+        f'"articleBody": "{BODY}"}}]}}'
         "</script></body>"
     )
     assert meta(page) == Meta("H", "A, B", "2023-01-02")
