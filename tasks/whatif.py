@@ -34,7 +34,8 @@ FORMAT = 1
 MEMORY = "768MB"
 STAGES = ("language", "filter")
 """The rows of the funnel that are computed anew."""
-MAX_BOUNDS = 126
+MAX_BOUNDS = 62
+"""Bits of a 64-bit number that stay positive."""
 
 
 @dataclass(frozen=True)
@@ -206,21 +207,23 @@ def _fill(path: str, store: Store, manifest: Mapping[str, Any], bounds: tuple[Bo
         made = False
         for number, batch in enumerate(_batches(store, manifest)):
             db.register("batch", batch.append_column("file", pa.array(np.full(batch.num_rows, number, np.int32))))
-            bits = " + ".join(f"({_broken(bound)})::HUGEINT * {1 << i}::HUGEINT" for i, bound in enumerate(bounds))
-            select = f"SELECT *, {bits} AS fails FROM batch"
+            bits = " | ".join(f"CASE WHEN {_broken(bound)} THEN {1 << i} ELSE 0 END" for i, bound in enumerate(bounds))
+            select = f"SELECT *, ({bits})::BIGINT AS fails FROM batch"
             db.execute(f"INSERT INTO measures {select}" if made else f"CREATE TABLE measures AS {select}")
             made = True
             db.unregister("batch")
-        found = dict(db.execute(f"SELECT {_first('fails')} AS i, count(*) FROM measures GROUP BY i").fetchall())
+        db.execute(f"CREATE TABLE sums AS SELECT {FIRST} AS was, {SIZES} FROM measures GROUP BY was")
+        found = dict(db.execute("SELECT was, docs FROM sums").fetchall())
         stored = dict(
             db.execute(
                 "SELECT reason, count(*) FROM measures WHERE stage IN ('language', 'filter') GROUP BY reason"
             ).fetchall()
         )
     counted: dict[str, int] = {}
-    for i, count in found.items():
-        if i is not None:
-            counted[bounds[i].reason] = counted.get(bounds[i].reason, 0) + count
+    for bit, count in found.items():
+        if bit:
+            reason = bounds[bit.bit_length() - 1].reason
+            counted[reason] = counted.get(reason, 0) + count
     if counted != stored:
         raise CheckFailed(
             "what-if does not give the decisions of the dataset",
@@ -297,50 +300,44 @@ def _outside(column: str, low: float | None, high: float | None) -> str:
     return f"NOT coalesce({' AND '.join(tests) or f'{column} IS NOT NULL'}, false)"
 
 
-def _first(fails: str) -> str:
-    """Number of the lowest bit that is set; null where none is."""
-    return f"CASE WHEN {fails} = 0 THEN NULL ELSE bit_count(({fails} & (-({fails}))) - 1) END"
+FIRST = "fails & -fails"
+"""The first bound that is broken, as its bit; 0 where none is."""
+SIZES = "count(*) AS docs, coalesce(sum(text_bytes), 0)::BIGINT AS bytes, coalesce(sum(word_total), 0)::BIGINT AS words"
 
 
 def _compare(
     db: duckdb.DuckDBPyConnection, before: tuple[Bound, ...], after: tuple[Bound, ...], manifest: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """Everything but the samples. Only documents about which a moved bound changes its mind are looked at."""
     changed = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
-    kept_bits = ((1 << len(before)) - 1) & ~sum(1 << i for i in changed)
-    now = f"(fails & {kept_bits}::HUGEINT)"
-    for i in changed:
-        now += f" + ({_broken(after[i])})::HUGEINT * {1 << i}::HUGEINT"
+    moved_bits = sum(1 << i for i in changed)
+    bits = " | ".join(f"CASE WHEN {_broken(after[i])} THEN {1 << i} ELSE 0 END" for i in changed) or "0"
     db.execute(
-        f"""CREATE TEMP TABLE moved AS
-        WITH found AS (SELECT *, {now} AS now_fails FROM measures)
-        SELECT file, row, drawn, text_bytes, word_total, stage, {_first("fails")} AS was, {_first("now_fails")} AS now,
-               fails, now_fails FROM found"""
-        if changed
-        else f"""CREATE TEMP TABLE moved AS SELECT file, row, drawn, text_bytes, word_total, stage,
-               {_first("fails")} AS was, {_first("fails")} AS now, fails, fails AS now_fails FROM measures"""
+        f"""CREATE TEMP VIEW moved AS SELECT *, {FIRST} AS was, now_fails & -now_fails AS now
+        FROM (SELECT *, (fails & {~moved_bits}) | {bits} AS now_fails FROM measures)"""
     )
-    counts = (
-        "count(*) AS docs, coalesce(sum(text_bytes), 0)::BIGINT AS bytes, coalesce(sum(word_total), 0)::BIGINT AS words"
-    )
-    table = db.execute(f"SELECT was, now, stage IS NULL AS kept, {counts} FROM moved GROUP BY ALL").fetchall()
-    per_word = _tokens_per_word(manifest)
-    reasons: dict[str, dict[str, dict[str, int]]] = {"before": {}, "after": {}}
-    total = _none()
+    sums = {bit: dict(zip(UNITS, sizes, strict=True)) for bit, *sizes in db.execute("FROM sums").fetchall()}
+    total = {unit: sum(sizes[unit] for sizes in sums.values()) for unit in UNITS}
+    ended = {bit: dict(sizes) for bit, sizes in sums.items()}
     gained, lost, lost_kept = _none(), _none(), _none()
-    for was, now_, kept, *sizes in table:
-        _add(total, sizes)
-        for side, bounds, i in (("before", before, was), ("after", after, now_)):
-            if i is not None:
-                _add(reasons[side].setdefault(bounds[i].reason, _none()), sizes)
-        if was is not None and now_ is None:
+    for was, now, kept, *found in db.execute(
+        f"SELECT was, now, stage IS NULL AS kept, {SIZES} FROM moved "
+        "WHERE now_fails <> fails AND was <> now GROUP BY ALL"
+    ).fetchall():
+        sizes = dict(zip(UNITS, found, strict=True))
+        _add(ended.setdefault(was, _none()), sizes, -1)
+        _add(ended.setdefault(now, _none()), sizes)
+        if not now:
             _add(gained, sizes)
-        if was is None and now_ is not None:
+        if not was:
             _add(lost, sizes)
             if kept:
                 _add(lost_kept, sizes)
+    reasons = {"before": _by_reason(sums, before), "after": _by_reason(ended, before)}
+    per_word = _tokens_per_word(manifest)
     return {
         "funnel": _funnel(total, reasons, before),
-        "reasons": {side: dict(sorted(found.items())) for side, found in reasons.items()},
+        "reasons": reasons,
         "gained": {**gained, "tokens_estimated": round(gained["words"] * per_word)},
         "lost": {
             **lost,
@@ -353,13 +350,25 @@ def _compare(
     }
 
 
+UNITS = ("docs", "bytes", "words")
+
+
+def _by_reason(ended: Mapping[int, Mapping[str, int]], bounds: Sequence[Bound]) -> dict[str, dict[str, int]]:
+    """Sizes of what each reason ends; `ended` is by the bit of the first broken bound."""
+    found: dict[str, dict[str, int]] = {}
+    for bit, sizes in sorted(ended.items()):
+        if bit and sizes["docs"]:
+            _add(found.setdefault(bounds[bit.bit_length() - 1].reason, _none()), sizes)
+    return dict(sorted(found.items()))
+
+
 def _none() -> dict[str, int]:
-    return {"docs": 0, "bytes": 0, "words": 0}
+    return dict.fromkeys(UNITS, 0)
 
 
-def _add(to: dict[str, int], sizes: Sequence[int]) -> None:
-    for name, size in zip(("docs", "bytes", "words"), sizes, strict=True):
-        to[name] += size
+def _add(to: dict[str, int], sizes: Mapping[str, int], sign: int = 1) -> None:
+    for unit in UNITS:
+        to[unit] += sign * sizes[unit]
 
 
 def _tokens_per_word(manifest: Mapping[str, Any]) -> float:
@@ -391,25 +400,18 @@ def _overlap(db: duckdb.DuckDBPyConnection, bounds: Sequence[Bound], changed: Se
     """For each moved bound: documents that break it, those that break no other, and which others they break most."""
     rows = []
     for i in changed:
-        bit = 1 << i
-        others = ", ".join(
-            f"count(*) FILTER (now_fails & {1 << j}::HUGEINT <> 0)" for j in range(len(bounds)) if j != i
-        )
-        found = db.execute(
-            f"SELECT count(*), count(*) FILTER (now_fails = {bit}::HUGEINT), {others} FROM moved "
-            f"WHERE now_fails & {bit}::HUGEINT <> 0"
-        ).fetchone()
-        assert found is not None
-        names = [bound.reason for j, bound in enumerate(bounds) if j != i]
-        most = sorted(zip(names, found[2:], strict=True), key=lambda pair: (-pair[1], pair[0]))
-        rows.append(
-            {
-                "reason": bounds[i].reason,
-                "breaks": found[0],
-                "alone": found[1],
-                "with": [{"reason": name, "docs": count} for name, count in most[:5] if count],
-            }
-        )
+        found = db.execute(f"SELECT now_fails FROM moved WHERE now_fails & {1 << i} <> 0").fetchnumpy()["now_fails"]
+        broken = np.asarray(found, "<i8")
+        # By byte: 256 values are counted faster than 62 bits.
+        counts = [np.bincount(column, minlength=256) for column in broken.view(np.uint8).reshape(-1, 8).T]
+        with_other = []
+        for j in (j for j in range(len(bounds)) if j != i):
+            docs = int(counts[j // 8][(np.arange(256) >> (j % 8)) & 1 == 1].sum())
+            if docs:
+                with_other.append({"reason": bounds[j].reason, "docs": docs})
+        with_other.sort(key=lambda other: (-int(other["docs"]), str(other["reason"])))
+        alone = int((broken == 1 << i).sum())
+        rows.append({"reason": bounds[i].reason, "breaks": len(broken), "alone": alone, "with": with_other[:5]})
     return rows
 
 
@@ -417,7 +419,7 @@ def _samples(
     db: duckdb.DuckDBPyConnection, side: str, number: int, store: Store, manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The documents with the smallest ids that would come in, or go, with the beginning of their text."""
-    where = "was IS NOT NULL AND now IS NULL" if side == "gained" else "was IS NULL AND now IS NOT NULL"
+    where = "was <> 0 AND now = 0" if side == "gained" else "was = 0 AND now <> 0"
     picked = db.execute(
         f"SELECT file, row FROM moved WHERE {where} ORDER BY drawn, file, row LIMIT {int(number)}"
     ).fetchall()
