@@ -54,6 +54,21 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
             "schema": ("corpusmill.commands.tools:recipe_schema", "JSON schema of recipes."),
         },
     ),
+    "quality": (
+        "Classifiers of good text.",
+        {
+            "train": ("tasks.model_commands:quality_train", "Train a classifier on good texts and others."),
+            "score": ("tasks.model_commands:quality_score", "The score of each text of some files."),
+        },
+    ),
+    "perplexity": (
+        "Language models of clean text.",
+        {
+            "train": ("tasks.model_commands:perplexity_train", "Train a language model on clean text."),
+            "convert": ("tasks.model_commands:perplexity_convert", "Make a model of an ARPA file."),
+            "score": ("tasks.model_commands:perplexity_score", "The cross entropy of each text of some files."),
+        },
+    ),
     "models": (
         "Model files that judges use.",
         {"fetch": ("corpusmill.commands.tools:models_fetch", "Fetch the language model and check its digest.")},
