@@ -404,14 +404,14 @@ def _overlap(db: duckdb.DuckDBPyConnection, bounds: Sequence[Bound], changed: Se
         broken = np.asarray(found, "<i8")
         # By byte: 256 values are counted faster than 62 bits.
         counts = [np.bincount(column, minlength=256) for column in broken.view(np.uint8).reshape(-1, 8).T]
-        with_other = []
+        others: list[tuple[str, int]] = []
         for j in (j for j in range(len(bounds)) if j != i):
             docs = int(counts[j // 8][(np.arange(256) >> (j % 8)) & 1 == 1].sum())
             if docs:
-                with_other.append({"reason": bounds[j].reason, "docs": docs})
-        with_other.sort(key=lambda other: (-int(other["docs"]), str(other["reason"])))
+                others.append((bounds[j].reason, docs))
+        most = [{"reason": name, "docs": docs} for name, docs in sorted(others, key=lambda o: (-o[1], o[0]))[:5]]
         alone = int((broken == 1 << i).sum())
-        rows.append({"reason": bounds[i].reason, "breaks": len(broken), "alone": alone, "with": with_other[:5]})
+        rows.append({"reason": bounds[i].reason, "breaks": len(broken), "alone": alone, "with": most})
     return rows
 
 
