@@ -1,11 +1,13 @@
-"""The numbers that rules are about: one function per measure, named as its column (schema.MEASURES).
+"""The numbers that rules are about, by family (kernels/families.py): one function per measure, named as its column.
+
+Here are the base and family `gopher`; `datatrove_measures` has datatrove's others, `flavours` those of other projects.
 
 Definition "datatrove": the Gopher quality and repetition filters of datatrove 0.10.1, on the tokens of our word table
 in place of spaCy's. There a "word" of a denominator is any token, punctuation included; `word_count` and
 `mean_word_chars` leave out tokens that are only punctuation. A ratio without a denominator (an empty text) is 0, so
 every value of every text is finite. Ratios are quotients of whole numbers: the same on every machine.
 
-To add a measure: a function here, a column in schema.MEASURES, its like in tests/kernels/reference.py.
+To add a measure: a function here, its name in kernels/families.py, its like in tests/kernels/reference.py.
 """
 
 from __future__ import annotations
@@ -18,19 +20,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.kernels import datatrove_measures, flavours
+from corpusmill.kernels.families import FAMILIES, STOP_WORD_MEASURE, MeasureSpec
 from corpusmill.kernels.lines import LINE_COUNTS, count_lines
 from corpusmill.kernels.repeats import DUP_NGRAMS, REPEAT_COUNTS, TOP_NGRAMS, count_repeats
-from corpusmill.kernels.words import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, slices, text_buffers, word_table
-from corpusmill.schema import MEASURES
-
-DEFINITION = "datatrove"
-"""What rules call the definitions of this file."""
+from corpusmill.kernels.slices import Slice, ratio
+from corpusmill.kernels.stop_words import count_stop_words
+from corpusmill.kernels.words import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, WordTable, slices, word_table
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """Rae et al. 2021, section A.1.1; compared as they stand, so "The" is none."""
 
 Counts = Mapping[str, NDArray[np.int64]]
-"""Whole numbers of D documents, each int64[D]: text_bytes, TOKEN_COUNTS, LINE_COUNTS, REPEAT_COUNTS."""
+"""Whole numbers of D documents, each int64[D]: TOKEN_COUNTS, LINE_COUNTS, REPEAT_COUNTS."""
+
+Columns = dict[str, NDArray]
+"""measure -> its values, one a document."""
 
 TOKEN_COUNTS = (
     "tokens",  # words and symbols
@@ -42,29 +47,54 @@ TOKEN_COUNTS = (
 )
 """Columns of the counts over tokens."""
 
+_DEFAULT = MeasureSpec()
 
-def measures(text: pa.LargeStringArray) -> pa.RecordBatch:
-    """Every measure of every document, one row a document (schema.MEASURES).
+
+def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: WordTable | None = None) -> pa.RecordBatch:
+    """The measures of a recipe for every document, one row a document (`spec.schema`).
+
+    Args:
+        text: large_string[D] without nulls.
+        spec: which families, and stop words of which languages.
+        table: the words of these texts, where they are known already; then the batch is not cut into slices.
 
     Raises:
-        ValueError: not a large_string array, or one with nulls.
+        ValueError: not a large_string array, or one with nulls; words of other texts.
     """
-    parts = [count(part) for _, part in slices(text)] or [count(text)]
-    counts = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    columns = [pa.array(_BY_NAME[field.name](counts), field.type) for field in MEASURES]
-    return pa.RecordBatch.from_arrays(columns, schema=MEASURES)
+    if table is not None and len(table) != len(text):
+        raise ValueError(f"{len(text)} texts and words of {len(table)}")
+    pieces = [Slice(text, table)] if table is not None else [Slice(part) for _, part in slices(text)]
+    parts = [_measured(piece, spec) for piece in pieces or [Slice(text)]]
+    schema = spec.schema
+    columns = [pa.array(np.concatenate([part[field.name] for part in parts]), field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def count(text: pa.LargeStringArray) -> Counts:
-    """Everything that measures are quotients of."""
-    _, bounds = text_buffers(text)
-    table = word_table(text)
-    tokens = np.zeros((len(text), len(TOKEN_COUNTS)), np.int64)
+def _measured(piece: Slice, spec: MeasureSpec) -> Columns:
+    found: Columns = {"text_bytes": piece.text_bytes, "word_total": piece.table.word_counts()}
+    for name in spec.families:
+        found |= _FAMILIES[name](piece)
+    languages = sorted(spec.stop_words)
+    counts = count_stop_words(piece.table, [spec.stop_words[code] for code in languages])
+    found |= {f"{STOP_WORD_MEASURE}_{code}": counts[:, i].astype(np.float64) for i, code in enumerate(languages)}
+    return found
+
+
+def gopher(piece: Slice) -> Columns:
+    """Family `gopher`."""
+    counts = count(piece)
+    return {name: _BY_NAME[name](counts) for name in FAMILIES["gopher"].measures}
+
+
+def count(piece: Slice) -> Counts:
+    """Everything that measures of family `gopher` are quotients of."""
+    table = piece.table
+    tokens = np.zeros((len(table), len(TOKEN_COUNTS)), np.int64)
     _count_tokens(table.offsets, table.exact, table.chars, table.flags, _stop_word_hashes(), tokens)
-    counts = {"text_bytes": np.diff(bounds)}
+    counts: dict[str, NDArray[np.int64]] = {}
     for names, values in (
         (TOKEN_COUNTS, tokens),
-        (LINE_COUNTS, count_lines(text)),
+        (LINE_COUNTS, count_lines(piece.text)),
         (REPEAT_COUNTS, count_repeats(table)),
     ):
         counts |= {name: values[:, i] for i, name in enumerate(names)}
@@ -81,22 +111,6 @@ def measure(function: Measure) -> Measure:
     return function
 
 
-def _ratio(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
-    return part / np.maximum(whole, 1)  # where the whole is 0, so is the part
-
-
-@measure
-def text_bytes(c: Counts) -> NDArray:
-    """UTF-8 bytes of the text."""
-    return c["text_bytes"]
-
-
-@measure
-def word_total(c: Counts) -> NDArray:
-    """Words of the word table, symbols not counted: the unit of the funnel."""
-    return c["words"]
-
-
 @measure
 def word_count(c: Counts) -> NDArray:
     """Tokens that are not only punctuation."""
@@ -106,37 +120,37 @@ def word_count(c: Counts) -> NDArray:
 @measure
 def mean_word_chars(c: Counts) -> NDArray:
     """Mean characters of the tokens that are not only punctuation."""
-    return _ratio(c["non_punctuation_chars"], c["non_punctuation"])
+    return ratio(c["non_punctuation_chars"], c["non_punctuation"])
 
 
 @measure
 def hash_ratio(c: Counts) -> NDArray:
     """Number signs per token."""
-    return _ratio(c["hash_marks"], c["tokens"])
+    return ratio(c["hash_marks"], c["tokens"])
 
 
 @measure
 def ellipsis_ratio(c: Counts) -> NDArray:
     """Ellipses, as three dots or as one character, per token."""
-    return _ratio(c["ellipses"], c["tokens"])
+    return ratio(c["ellipses"], c["tokens"])
 
 
 @measure
 def bullet_line_ratio(c: Counts) -> NDArray:
     """Share of lines that begin with a bullet or a hyphen."""
-    return _ratio(c["bullet_lines"], c["lines"])
+    return ratio(c["bullet_lines"], c["lines"])
 
 
 @measure
 def ellipsis_line_ratio(c: Counts) -> NDArray:
     """Share of lines that end with an ellipsis."""
-    return _ratio(c["ellipsis_lines"], c["lines"])
+    return ratio(c["ellipsis_lines"], c["lines"])
 
 
 @measure
 def alpha_word_ratio(c: Counts) -> NDArray:
     """Share of tokens with a letter."""
-    return _ratio(c["alphabetic"], c["tokens"])
+    return ratio(c["alphabetic"], c["tokens"])
 
 
 @measure
@@ -148,29 +162,29 @@ def stop_word_count(c: Counts) -> NDArray:
 @measure
 def dup_line_ratio(c: Counts) -> NDArray:
     """Second and later copies among the lines."""
-    return _ratio(c["dup_segments"], c["segments"])
+    return ratio(c["dup_segments"], c["segments"])
 
 
 @measure
 def dup_paragraph_ratio(c: Counts) -> NDArray:
     """Second and later copies among the paragraphs."""
-    return _ratio(c["dup_paragraphs"], c["paragraphs"])
+    return ratio(c["dup_paragraphs"], c["paragraphs"])
 
 
 @measure
 def dup_line_char_ratio(c: Counts) -> NDArray:
     """Characters of second and later copies of lines, of all characters of the text."""
-    return _ratio(c["dup_segment_chars"], c["chars"])
+    return ratio(c["dup_segment_chars"], c["chars"])
 
 
 @measure
 def dup_paragraph_char_ratio(c: Counts) -> NDArray:
     """Characters of second and later copies of paragraphs, of all characters of the text."""
-    return _ratio(c["dup_paragraph_chars"], c["chars"])
+    return ratio(c["dup_paragraph_chars"], c["chars"])
 
 
 def _char_ratio(column: str) -> Measure:
-    return lambda c: _ratio(c[column], c["chars"])
+    return lambda c: ratio(c[column], c["chars"])
 
 
 # Characters of the most frequent n-gram, and of repeated n-grams, of all characters of the text.
@@ -215,4 +229,16 @@ def _count_tokens(
             stops >>= 1
 
 
-assert set(_BY_NAME) == set(MEASURES.names), "a measure without a column, or a column without a measure"
+_FAMILIES: Mapping[str, Callable[[Slice], Columns]] = {
+    "gopher": gopher,
+    "fineweb": datatrove_measures.fineweb,
+    "page": datatrove_measures.page,
+    "code": datatrove_measures.code,
+    "dolma": flavours.dolma,
+    "dclm": flavours.dclm,
+    "nemo": flavours.nemo,
+    "redpajama": flavours.redpajama,
+}
+
+assert set(_BY_NAME) == set(FAMILIES["gopher"].measures), "a measure without a column, or a column without a measure"
+assert set(_FAMILIES) == set(FAMILIES), "a family without a function, or a function without a family"

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from corpusmill import schema
 from corpusmill.errors import NotFound, UsageError
-from corpusmill.kernels.measures import DEFINITION, measures
-from corpusmill.kernels.rules import DEFINITIONS, MAX_RULES, Rule, RuleSet, apply_rules, load_rules
+from corpusmill.kernels.families import DEFINITIONS, FAMILIES, MeasureSpec
+from corpusmill.kernels.measures import measures
+from corpusmill.kernels.rule_faults import MAX_RULES
+from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, apply_rules, load_rules
 from tests.kernels.texts import column
 
 GOPHER = Path(__file__).parents[2] / "rules" / "gopher.toml"
@@ -64,7 +66,7 @@ def test_gopher_has_the_bounds_of_datatrove() -> None:
     for each in load_rules(GOPHER).rules:
         low, high = found.get(each.measure, (None, None))
         found[each.measure] = (each.min if each.min is not None else low, each.max if each.max is not None else high)
-        assert each.definition == DEFINITION
+        assert each.definition == "datatrove"
         assert each.says.endswith(".")
     assert found == BOUNDS
 
@@ -88,7 +90,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         tmp_path,
         """
 version = true
-view = "clean"
+view = "final"
 colour = 1
 [[rule]]
 name = "Too Few"
@@ -110,7 +112,7 @@ says = "x"
 [[rule]]
 name = "near_duplicate"
 measure = "word_count"
-definition = "dolma"
+definition = "gopher"
 """,
     )
     with pytest.raises(UsageError) as caught:
@@ -120,7 +122,7 @@ definition = "dolma"
         "  colour: unknown key",
         "  version: expected a whole number from 1 on, given True",
         "  definition: missing; it says whose definition of the measures the bounds are for",
-        "  view: expected one of raw, given 'clean'",
+        "  view: expected one of raw, clean, given 'final'",
         "  rule 1 (Too Few): name: expected small letters, digits and underscores",
         "  rule 1 (Too Few): no measure 'wordcount'",
         "  rule 1 (Too Few): min: expected a finite number, given '50'",
@@ -130,7 +132,7 @@ definition = "dolma"
         "  rule 3 (fine): max: expected a finite number, given nan",
         "  rule 3 (fine): the name is taken",
         "  rule 4 (near_duplicate): says is missing",
-        "  rule 4 (near_duplicate): definition: expected one of datatrove, given 'dolma'",
+        f"  rule 4 (near_duplicate): definition: expected one of {', '.join(DEFINITIONS)}, given 'gopher'",
         "  rule 4 (near_duplicate): expected min or max",
         "  rule 4 (near_duplicate): the name is taken",
     ]
@@ -231,5 +233,169 @@ def test_languages_without_spaces_are_measured_by_characters(data_dir: Path) -> 
         assert broken <= {"words_too_short", "too_few_stop_words"}
 
 
-def test_rule_files_name_the_definitions_that_are_computed() -> None:
-    assert DEFINITION in DEFINITIONS
+EDITED = """
+version = 1
+definition = "datatrove"
+view = "clean"
+[[edit]]
+name = "short_line"
+test = "few_words"
+min_words = 3
+says = "Lines of fewer than 3 words."
+[[rule]]
+name = "few"
+measure = "word_count"
+min = 50
+says = "x"
+[[rule]]
+name = "few_raw"
+measure = "stop_word_count"
+view = "raw"
+min = 2
+says = "x"
+[[rule]]
+name = "much_removed"
+measure = "removed_word_ratio"
+max = 0.05
+says = "x"
+[[rule]]
+name = "odd"
+measure = "perplexity_bits"
+max = 12
+says = "x"
+[language.de]
+few = { min = 40, max = 90 }
+much_removed = false
+stop_words = ["der", "und"]
+"""
+
+
+def test_rules_read_measures_of_views_and_of_other_groups(tmp_path: Path) -> None:
+    rules = load_rules(write(tmp_path, EDITED))
+    assert rules.needs() == {
+        "raw": {"stop_word_count"},
+        "clean": {"word_count"},
+        "other": {"removed_word_ratio", "perplexity_bits"},
+    }
+    assert [rule.column for rule in rules.rules] == [
+        "clean.word_count",
+        "stop_word_count",
+        "removed_word_ratio",
+        "perplexity_bits",
+    ]
+    assert rules.measured("raw") == MeasureSpec(("gopher",), {"de": ("der", "und")})
+    assert rules.measured("clean") == MeasureSpec(("gopher",))
+    assert rules.measured("raw", also=["char_count", "perplexity_bits"]).families == ("gopher", "page")
+    assert rules.edits[0].settings == {"min_words": 3, "keep_empty": False}
+
+
+def test_bounds_of_a_language_hold_for_its_documents_alone(tmp_path: Path) -> None:
+    rules = load_rules(write(tmp_path, EDITED))
+    rows = {
+        "clean.word_count": [45, 45, 30, 95, 95, 60],
+        "stop_word_count": [2, 2, 2, 2, 2, 0],
+        "stop_word_count_de": [2, 2, 2, 2, 2, 2],
+        "removed_word_ratio": [0.0, 0.0, 0.0, 0.0, 0.5, 0.5],
+        "perplexity_bits": [8.0] * 6,
+    }
+    language = pa.array(["en", "de", "de", "de", None, "de"])
+    reason, failed, value, bound = apply_rules(batch(**rows), rules, language)
+    assert reason.to_pylist() == ["few", None, "few", "few", "much_removed", None]
+    assert failed.to_pylist() == [1, 0, 1, 1, 4, 0]
+    assert value.to_pylist() == [45, None, 30, 95, 0.5, None]
+    assert bound.to_pylist() == [50, None, 40, 90, 0.05, None]
+    assert apply_rules(batch(**rows), rules)[0].to_pylist() == ["few", "few", "few", None, "much_removed", "few_raw"]
+    assert rules.bounds_of(rules.rules[0], "de") == (40, 90)
+    assert rules.bounds_of(rules.rules[2], "de") is None
+    assert rules.bounds_of(rules.rules[0], None) == (50, None)
+
+
+def test_moving_a_bound_leaves_the_digest_of_the_edits_and_changes_that_of_the_file(tmp_path: Path) -> None:
+    before = load_rules(write(tmp_path, EDITED))
+    assert load_rules(GOPHER).edits_digest == ""
+    for old, new, same_edits in (
+        ("min = 50", "min = 51", True),
+        ("min = 40", "min = 41", True),
+        ('["der", "und"]', '["der", "die"]', True),
+        ("min_words = 3", "min_words = 4", False),
+        ('"short_line"', '"shorter_line"', False),
+    ):
+        after = load_rules(write(tmp_path, EDITED.replace(old, new)))
+        assert after.digest != before.digest, new
+        assert (after.edits_digest == before.edits_digest) == same_edits, new
+    says = load_rules(write(tmp_path, EDITED.replace("Lines of fewer than 3 words.", "Short lines.")))
+    assert (says.digest, says.edits_digest) == (before.digest, before.edits_digest)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('test = "few_words"', 'test = "few"', "edit 1 (short_line): no test 'few'; there are blanks, newlines"),
+        ("min_words = 3\n", "", "edit 1 (short_line): min_words is missing"),
+        (
+            "min_words = 3",
+            "min_words = 0",
+            "edit 1 (short_line): min_words: expected a whole number from 1 on, given 0",
+        ),
+        ("min_words = 3", "min_words = 3\nmax = 1", "edit 1 (short_line): unknown key 'max'"),
+        ('name = "short_line"', 'name = "redirect"', "edit 1 (redirect): the name is taken"),
+        ("few = { min = 40, max = 90 }", "none = { min = 40 }", "language.de.none: no rule of this name in the file"),
+        (
+            "few = { min = 40, max = 90 }",
+            "few = true",
+            "language.de.few: expected min, max or both, or false, given True",
+        ),
+        ("min = 40, max = 90", "min = 90, max = 40", "language.de.few: min 90 is above max 40"),
+        ('["der", "und"]', "[]", "language.de.stop_words: expected a list of words, given []"),
+        (
+            '"word_count"',
+            '"dolma_word_count"',
+            "rule 1 (few): dolma_word_count is a measure of definition dolma, not datatrove",
+        ),
+        (
+            'definition = "datatrove"',
+            'definition = "nemo"',
+            "rule 1 (few): word_count is a measure of definition datatrove, not nemo; nemo has nemo_word_count",
+        ),
+        ('"perplexity_bits"', '"confusion"', "rule 4 (odd): no measure 'confusion'"),
+    ],
+)
+def test_faults_of_edits_languages_and_definitions(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_rules(write(tmp_path, EDITED.replace(old, new, 1)))
+    assert f"  {fault}" in caught.value.why
+
+
+def test_the_clean_view_needs_edits(tmp_path: Path) -> None:
+    text = EDITED[: EDITED.index("[[edit]]")] + EDITED[EDITED.index("[[rule]]") :]
+    with pytest.raises(UsageError, match="view: clean is the text after the file's edits, and it has none"):
+        load_rules(write(tmp_path, text))
+
+
+def test_a_measure_that_was_not_computed_is_named() -> None:
+    with pytest.raises(UsageError, match="rule 'r' reads measure 'hash_ratio', which was not computed"):
+        apply_rules(batch(word_count=[1.0]), rule_set(rule("r", "hash_ratio", 0, 1)))
+
+
+def test_every_rule_file_loads_and_says_what_it_does() -> None:
+    files = sorted(GOPHER.parent.glob("*.toml"))
+    assert {file.stem for file in files} >= {"gopher", "c4", "fineweb", "dclm", "code", "multilingual"}
+    for file in files:
+        rules = load_rules(file)
+        names = [each.name for each in (*rules.rules, *rules.edits)]
+        assert len(set(names)) == len(names), file.stem
+        for each in (*rules.rules, *rules.edits):
+            assert each.says.endswith("."), each.name
+            assert each.source, each.name
+
+
+def test_every_definition_has_a_family_and_every_measure_one_home() -> None:
+    measures = [measure for family in FAMILIES.values() for measure in family.measures]
+    assert len(set(measures)) == len(measures)
+    assert {"datatrove", "dolma", "dclm", "nemo", "redpajama"} <= set(DEFINITIONS)
+
+
+def test_language_rules_default_to_english_stop_words() -> None:
+    rules = RuleSet("t", 1, "", (rule("s", "stop_word_count", 2, None),), languages={"fr": LanguageRules({})})
+    got = apply_rules(batch(stop_word_count=[1, 2]), rules, pa.array(["fr", "fr"]))
+    assert got[0].to_pylist() == ["s", None]

@@ -1,0 +1,67 @@
+"""A slice of texts with what several families of measures need of it, each computed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from corpusmill.kernels.feed_lines import FEED_COUNTS, count_feed_lines
+from corpusmill.kernels.split_words import normal_table, split_table
+from corpusmill.kernels.words import WordTable, text_buffers, word_table
+
+
+class Slice:
+    """D texts."""
+
+    def __init__(self, text: pa.LargeStringArray, table: WordTable | None = None) -> None:
+        self.text = text
+        if table is not None:
+            self.table = table
+
+    @cached_property
+    def table(self) -> WordTable:
+        """Tokens of the word table."""
+        return word_table(self.text)
+
+    @cached_property
+    def split(self) -> WordTable:
+        """Words between white space."""
+        return split_table(self.text)
+
+    @cached_property
+    def normal(self) -> WordTable:
+        """Normalised words between white space."""
+        return normal_table(self.text)
+
+    @cached_property
+    def text_bytes(self) -> NDArray[np.int64]:
+        """int64[D]."""
+        return np.diff(text_buffers(self.text)[1])
+
+    @cached_property
+    def chars(self) -> NDArray[np.int64]:
+        """Characters of each text, int64[D]."""
+        data, bounds = text_buffers(self.text)
+        first, last = int(bounds[0]), int(bounds[-1])
+        begins = (data[first:last] & 0xC0) != 0x80  # the first byte of each character
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(begins, dtype=np.int64)])
+        return before[bounds[1:] - first] - before[bounds[:-1] - first]
+
+    def feed_lines(self, style: int, paragraphs: bool = False) -> dict[str, NDArray[np.int64]]:
+        """Counts over lines or paragraphs in a style of `feed_lines`, each int64[D]."""
+        counts = count_feed_lines(self.text, style, paragraphs)
+        return {name: counts[:, i] for i, name in enumerate(FEED_COUNTS)}
+
+
+def ratio(part: NDArray, whole: NDArray) -> NDArray[np.float64]:
+    """Quotients; where the whole is 0, so is the part, and the ratio."""
+    return part / np.maximum(whole, 1)
+
+
+def sums(table: WordTable, values: NDArray) -> NDArray[np.int64]:
+    """Sum over the words of each document of whole numbers, one a word: int64[D]."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
+    return before[table.offsets[1:]] - before[table.offsets[:-1]]
