@@ -154,7 +154,10 @@ def _announced(begin: U, at: U, hashes: NDArray[np.uint64], meanings: Ints) -> i
             byte = load8(at - U(1))
             if U(0x41) <= byte <= U(0x5A):
                 byte |= U(0x20)
-            letter = U(0x61) <= byte <= U(0x7A) or byte >= U(0x80) or (size > 0 and byte in (0x2D, 0x2F))
+            letter = U(0x61) <= byte <= U(0x7A) or byte >= U(0x80)
+            if size > 0 and byte in (0x2D, 0x2F) and at - begin >= U(2):  # a hyphen or stroke between letters
+                before = load8(at - U(2))
+                letter = U(0x61) <= before | U(0x20) <= U(0x7A) or before >= U(0x80)
             if not letter:
                 break
             h = (h ^ byte) * _PRIME
@@ -249,7 +252,8 @@ def _numbers(begin: U, at: U, end: U, classes: NDArray[np.uint8]) -> tuple[U, in
             value = value * U(10) + (load8(i) & U(0x0F))
             i += U(1)
             length += 1
-        if length == 0 or (i < end and classes[load8(i)] & (_UPPER | _LOWER)):
+        address6 = length == 4 and i < end and load8(i) == U(0x3A) and load8(at) in (0x32, 0x33)
+        if length == 0 or address6 or (i < end and classes[load8(i)] & (_UPPER | _LOWER)):
             if length in (16, 17) and load8(i) in (0x58, 0x78):  # a Chinese number may end with X
                 flags |= LONG
                 digits += length
@@ -373,7 +377,8 @@ def _scan(
                 while first < stop and classes[load8(first)] & _LINK:
                     first += U(1)
                 end_of_run, digits, flags = _numbers(begin, first, end, classes)
-                if stop - at == U(4) and stop < end and load8(stop) == U(0x3A) and load8(at) in (0x32, 0x33):
+                plain = not facts & (_UPPER | _LOWER | _LINK) and stop - at == U(4)
+                if plain and stop < end and load8(stop) == U(0x3A) and load8(at) in (0x32, 0x33):
                     _put(found, n, d, IP6, at - begin, stop - begin, 0, 0)
                     n += 1
                 if digits >= 6 or flags & QUAD:
