@@ -192,6 +192,10 @@ class Extract(Section):
         description="URL rules: a name in rules/urls/ or a file; the digest of their lists is part of the identity.",
     )
     robots: Literal["respect", "ignore"] = Field("respect", description="Whether an owner's noindex or noai counts.")
+    languages: Strings = Field(
+        (),
+        description="ISO 639 codes; where given, pages surely in others end as unwanted_language.",
+    )
 
 
 Share = Annotated[float, Field(ge=0, le=1, strict=False)]

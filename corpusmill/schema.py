@@ -275,6 +275,9 @@ REASONS: dict[str, Reason] = {
         "extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."
     ),
     "crashed": Reason("extract", "fault", "The extraction worker died on this document, twice."),
+    "unwanted_language": Reason(
+        "extract", "policy", "The page is surely in a language that is not in extract.languages; it was not extracted."
+    ),
     "no_text": Reason("extract", "quality", "The page has no main text."),
     "other_language": Reason("language", "policy", "The language is not among those the recipe keeps."),
     "uncertain_language": Reason(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +17,14 @@ import pyarrow as pa
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import Refused
+from corpusmill.extractor.gate import Gate
 from corpusmill.extractor.meta import meta
 from corpusmill.extractor.model import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
 from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
 from corpusmill.identity import doc_id
-from corpusmill.models import model_digest
+from corpusmill.kernels.language import LanguageModel
+from corpusmill.models import model_digest, model_path
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
@@ -76,8 +80,29 @@ def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
 
 
 def model_digests(recipe: Recipe) -> dict[str, str]:
-    """Digest of the model that the recipe's mode of extraction uses; nothing for modes without one."""
-    return {"extractor": model_digest(MODEL)} if recipe.extract.mode in MODEL_MODES else {}
+    """Digests of the models that extraction uses: the mode's and the language gate's, where there are any."""
+    extractor = {"extractor": model_digest(MODEL)} if recipe.extract.mode in MODEL_MODES else {}
+    return {**extractor, "gate": model_digest(_gate_model(recipe))} if recipe.extract.languages else extractor
+
+
+def _gate_model(recipe: Recipe) -> Path:
+    return model_path(recipe.language.model)
+
+
+def gate_of(recipe: Recipe) -> Gate | None:
+    """The language gate that a recipe asks for.
+
+    Raises:
+        NotFound: its model was not fetched.
+    """
+    if not recipe.extract.languages:
+        return None
+    return Gate(_loaded(_gate_model(recipe)), frozenset(recipe.extract.languages))
+
+
+@cache
+def _loaded(path: Path) -> LanguageModel:
+    return LanguageModel(path)
 
 
 def url_rules(recipe: Recipe) -> UrlRules | None:
@@ -112,7 +137,7 @@ def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Reci
         store.table_writer(schema.RECORDS) as records,
         store.table_writer(schema.DOCUMENTS) as documents,
     ):
-        memory = Memory(shared_sandbox(config.mode, limits))
+        memory = Memory(shared_sandbox(config.mode, limits), gate_of(recipe))
         for batch in batches(acquire.read(source, file, recipe, options, facts)):
             rows = [
                 Row(source, outcome, extraction)
@@ -167,10 +192,12 @@ def batches(stream: Iterable[Outcome]) -> Iterator[list[Outcome]]:
 
 
 class Memory:
-    """Extraction through a sandbox that remembers the pages it saw last, by digest of their payload and charset."""
+    """Extraction through a gate and a sandbox that remembers the pages it saw last, by digest of their payload and
+    charset."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, gate: Gate | None = None) -> None:
         self.sandbox = sandbox
+        self.gate = gate
         self.known: OrderedDict[tuple[bytes | None, str | None], Extraction] = OrderedDict()
 
     def extract(self, batch: list[Outcome]) -> list[Extraction | None]:
@@ -179,6 +206,11 @@ class Memory:
         for outcome in batch:
             if outcome.html is not None and (key := (outcome.payload_digest, outcome.charset)) not in self.known:
                 todo.setdefault(key, outcome.html)
+        if todo and self.gate:
+            for key, refused in zip(list(todo), self.gate.refused(list(todo.values())), strict=True):
+                if refused:
+                    self.known[key] = Extraction(None, reason="unwanted_language")
+                    del todo[key]
         if todo:
             self.known.update(zip(todo, self.sandbox.extract(list(todo.values())), strict=True))
         found = [self.known[o.payload_digest, o.charset] if o.html is not None else None for o in batch]
