@@ -7,9 +7,9 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from corpusmill import schema
 from corpusmill.config import Recipe, find_file
 from corpusmill.errors import UsageError
+from corpusmill.kernels.families import BASE, FAMILY_OF
 from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, load_rules
 
 COSTLY = ("quality_", "perplexity_")
@@ -95,8 +95,8 @@ def _faults(recipe: Recipe, rules: RuleSet) -> Iterator[str]:
     if judge.personal_data.drop_above is not None and not judge.personal_data.kinds:
         yield "judge.personal_data.drop_above: nothing is counted without judge.personal_data.kinds"
     for name, floor in sorted(judge.floors.items()):
-        if name not in schema.MEASURES.names:
-            yield f"judge.floors.{name}: no measure of the raw text; known: {', '.join(schema.MEASURES.names)}"
+        if name not in BASE and name not in FAMILY_OF:
+            yield f"judge.floors.{name}: no measure of the raw text; known: {', '.join((*BASE, *FAMILY_OF))}"
             continue
         for rule in rules.rules:
             if rule.measure == name and rule.view == "raw":

@@ -21,6 +21,7 @@ from corpusmill import schema
 from corpusmill.config import Deduplicate, Own, Recipe
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels import digests, language, measures, minhash
+from corpusmill.kernels.families import MeasureSpec
 from corpusmill.kernels.rules import RuleSet
 from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
@@ -83,7 +84,7 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
             lambda: _language_model(model_path(recipe.language.model)).identify,
             models={"language": digest_of_model(recipe.language.model)},
         ),
-        Group("measures", schema.MEASURES, lambda: measures.measures),
+        _measures_group("measures", rules.measured("raw", judge.floors), {}, "raw"),
         Group(
             "digests",
             schema.signature_group(recipe.deduplicate.num_perm),
@@ -94,8 +95,8 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
     ]
     if rules.edits:
         groups.insert(0, Group("edits", schema.EDITS, lambda: _line_edits(rules), edited))
-        if any(rule.view == "clean" for rule in rules.rules):
-            groups.append(Group("measures:clean", schema.MEASURES, lambda: measures.measures, edited, view="clean"))
+        if rules.needs()["clean"]:
+            groups.append(_measures_group("measures:clean", rules.measured("clean"), edited, "clean"))
     if kinds := judge.personal_data.kinds:
         groups.append(Group("pii", schema.pii_group(kinds), lambda: _personal_data(kinds), {"kinds": sorted(kinds)}))
     for name, setting in sorted(judge.quality.items()):
@@ -125,6 +126,12 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
     for name, own in sorted(judge.own.items()):
         groups.append(_own_group(name, own, edited if own.view == "clean" else {}))
     return {group.name: group for group in groups}
+
+
+def _measures_group(name: str, spec: MeasureSpec, edited: Mapping[str, Any], view: View) -> Group:
+    return Group(
+        name, spec.schema, lambda: partial(measures.measures, spec=spec), {**edited, **spec.config()}, view=view
+    )
 
 
 def model_digests(recipe: Recipe) -> dict[str, str]:
