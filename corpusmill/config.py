@@ -204,7 +204,7 @@ Share = Annotated[float, Field(ge=0, le=1, strict=False)]
 class Language(Section):
     """Which languages are kept."""
 
-    keep: Strings = Field(("en",), min_length=1)
+    keep: Strings = Field(("en",), min_length=1, description='Language codes; ["*"] keeps all, as for code.')
     min_score: float = Field(0.65, ge=0, le=1, strict=False)
     min_scores: dict[str, Share] = Field({}, description="Other bounds for some languages: code = bound.")
     model: str = where("lid.176.ftz", description="A fastText model: a file, or a name that `mill models fetch` knows.")

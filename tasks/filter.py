@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,8 +136,15 @@ def _outside(name: str, column: pa.Array, low: float | None, high: float | None)
     return pc.if_else(out, pa.scalar(name), pa.scalar(None, pa.string())), value, bound
 
 
+def in_languages(name: pa.Array | pa.ChunkedArray, keep: Sequence[str]) -> pa.Array:
+    """Whether languages are among those kept; "*" keeps all, unknown ones too."""
+    if "*" in keep:
+        return pa.array(np.ones(len(name), bool))
+    return pc.fill_null(pc.is_in(name, pa.array(keep, pa.string())), False)
+
+
 def _language_reasons(name: pa.Array, score: pa.Array, recipe: Recipe) -> tuple[pa.Array, pa.Array, pa.Array]:
-    wanted = pc.fill_null(pc.is_in(name, pa.array(recipe.language.keep, pa.string())), False)
+    wanted = in_languages(name, recipe.language.keep)
     bound = pa.array(np.full(len(name), recipe.language.min_score))
     for code, own in sorted(recipe.language.min_scores.items()):
         bound = pc.if_else(pc.fill_null(pc.equal(name, code), False), own, bound)

@@ -25,6 +25,7 @@ from corpusmill.kernels import packing
 from corpusmill.kernels.words import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
 from tasks import views
+from tasks.filter import in_languages
 from tasks.shards import Shard
 from tasks.units import Done, Tally, content_of, libraries, once
 
@@ -121,7 +122,7 @@ def _sample(shards: Sequence[Shard], recipe: Recipe, store: Store) -> list[str]:
         sizes = store.table(shard.attribute("measures"), columns=["text_bytes"]).column("text_bytes").to_pylist()
         spoken = store.table(shard.attribute("language"))
         wanted = pc.and_(
-            pc.fill_null(pc.is_in(spoken.column("language"), pa.array(recipe.language.keep, pa.string())), False),
+            in_languages(spoken.column("language"), recipe.language.keep),
             pc.greater_equal(spoken.column("language_score_e4"), round(recipe.language.min_score * 10_000)),
         ).to_pylist()
         for row, doc_id in enumerate(ids):
