@@ -225,11 +225,17 @@ class Floor(Section):
         return self
 
 
+PersonalKind = Literal["email", "ip", "phone", "card", "iban", "national_id", "api_key"]
+
+
 class PersonalData(Section):
     """Personal data in what is kept: masked wherever text leaves the store."""
 
-    kinds: Strings = Field((), description="What is looked for: docs/how-to/personal-data.md lists the kinds.")
+    kinds: Annotated[tuple[PersonalKind, ...], Field(strict=False)] = Field(
+        (), description="What is looked for: docs/how-to/personal-data.md."
+    )
     drop_above: int | None = Field(None, ge=0, description="Documents with more of it than this end as personal_data.")
+    reserved: bool = Field(True, description="Whether values kept for examples (example.com, 192.0.2.0/24) count, too.")
 
 
 class Quality(Section):

@@ -98,7 +98,9 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
         if rules.needs()["clean"]:
             groups.append(_measures_group("measures:clean", rules.measured("clean"), edited, "clean"))
     if kinds := judge.personal_data.kinds:
-        groups.append(Group("pii", schema.pii_group(kinds), lambda: _personal_data(kinds), {"kinds": sorted(kinds)}))
+        reserved = judge.personal_data.reserved
+        config = {"kinds": list(kinds), "reserved": reserved}
+        groups.append(Group("pii", schema.pii_group(kinds), lambda: _personal_data(kinds, reserved), config))
     for name, setting in sorted(judge.quality.items()):
         groups.append(
             Group(
@@ -172,10 +174,10 @@ def _line_edits(rules: RuleSet) -> Judge:
     return lambda text: line_edits(text, rules.edits)
 
 
-def _personal_data(kinds: tuple[str, ...]) -> Judge:
+def _personal_data(kinds: tuple[str, ...], reserved: bool) -> Judge:
     from corpusmill.kernels.pii import find
 
-    return lambda text: find(text, kinds)
+    return lambda text: find(text, kinds, reserved=reserved)
 
 
 def _scores(column: str, load: Callable[[Path], Callable[[Any], pa.Array]], model: str) -> Judge:

@@ -9,15 +9,17 @@ import re
 import time
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from stdnum import luhn
 from stdnum.iban import calc_check_digits
 
 from corpusmill import schema
+from corpusmill.config import PersonalData, PersonalKind
 from corpusmill.kernels import edits, pii_scan
 from corpusmill.kernels.pii import KINDS, MASKS, find
 from tests.kernels import reference_pii
@@ -128,6 +130,12 @@ def test_spans_are_sorted_apart_and_counted(values: list[str]) -> None:
 @given(pii_texts(), st.lists(st.sampled_from(KINDS), unique=True))
 def test_a_kind_does_not_depend_on_the_others_asked_for(text: str, kinds: list[str]) -> None:
     assert found(text, kinds=tuple(kinds)) == [one for one in found(text) if one[0] in kinds]
+
+
+def test_recipes_name_the_same_kinds() -> None:
+    assert get_args(PersonalKind) == KINDS
+    with pytest.raises(ValidationError, match="kinds"):
+        PersonalData.model_validate({"kinds": ["name"]})
 
 
 def test_an_unknown_kind_is_named() -> None:
