@@ -182,9 +182,11 @@ REJECTS = pa.schema(
         pa.field("similarity", pa.float64()),
         pa.field("benchmark", pa.string()),
         pa.field("text", pa.large_string()),  # the first 2,000 characters; null where no text was extracted
+        pa.field("keeper_url", pa.string()),
+        pa.field("keeper_text", pa.large_string()),  # of the kept duplicate; null where another dataset holds it
     ]
 )
-"""A seeded sample of what each reason of each stage rejected."""
+"""A seeded sample of what each reason of each stage rejected; duplicates as pairs."""
 
 LINEAGE = pa.schema(
     [

@@ -16,7 +16,7 @@ from corpusmill.store import Receipt, Store, Unit
 from tasks.shards import Shard
 from tasks.units import Done, content_of, once
 
-VERSION = 1
+VERSION = 2
 REJECTS_PER_REASON = 20
 TEXT_CHARS = 2000
 
@@ -101,7 +101,7 @@ def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, stor
         place = {"url": records[i]["url"], "offset": records[i]["offset"], "locator": shard.place}
         picked.append({"stage": stage, "reason": reason, "order": order, **place})
     picked.sort(key=lambda reject: (reject["stage"], reject["reason"], reject["order"]))
-    return pa.Table.from_pylist(picked, schema=schema.REJECTS)
+    return pa.Table.from_pylist(picked, schema=schema.REJECTS)  # keepers: when all are known, at publication
 
 
 def _smallest(ended: Iterable[tuple[str, str, bytes, int]], seed: int) -> list[tuple[str, str, bytes, int]]:

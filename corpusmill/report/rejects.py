@@ -66,6 +66,10 @@ def _one(row: Mapping[str, Any]) -> str:
     lines.append("  " + "; ".join(facts))
     text, bar = plain(row["text"] or ""), "  | "
     lines += textwrap.wrap(text, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
+    if row.get("keeper_text"):
+        lines.append(f"  kept: {plain(row['keeper_url'] or '(no address)')}")
+        kept = plain(row["keeper_text"])
+        lines += textwrap.wrap(kept, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
     return "\n".join(lines)
 
 
