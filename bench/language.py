@@ -132,9 +132,8 @@ def arms(model: LanguageModel, path: Path, documents: Sequence[str]) -> dict[str
 
     def one_by_one(document: str) -> None:
         line = single.sub(" ", document[:HEAD_CHARS].replace("</s>", " ")).strip()
-        letters = sum(map(str.isalpha, line))
-        if letters:
-            alone.predict(line.lower() if 2 * sum(map(str.isupper, line)) > letters else line)
+        if any(map(str.isalpha, line)):
+            alone.predict(line.lower())
 
     def timed(work: Callable[[], object]) -> Callable[[], float]:
         def once() -> float:
@@ -154,7 +153,7 @@ def arms(model: LanguageModel, path: Path, documents: Sequence[str]) -> dict[str
 def _heads(batch: pa.LargeStringArray) -> list[str]:
     numbers = np.arange(len(batch))
     made = lines(batch, numbers, np.zeros(len(batch), np.int64), places(batch).head)
-    return [made.line(int(i)) for i in np.flatnonzero(made.letters)]
+    return [made.line(int(i)).lower() for i in np.flatnonzero(made.letters)]
 
 
 def _report(

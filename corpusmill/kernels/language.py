@@ -1,8 +1,8 @@
 """Language of each document by a fastText model, without the model's traps.
 
 fastText takes one line of text, and stops at a "</s>" in it; it calls the empty string English and reads upper case as
-another language. So: documents without a letter are `und`, line breaks become spaces, "</s>" is taken out, text that is
-mostly upper case is lowered first.
+another language. So: documents without a letter are `und`, line breaks become spaces, "</s>" is taken out, and all text
+is judged in small letters: lid.176 is as right about them (docs/notes/language.md).
 
 The first 2,000 characters are judged. In documents of 2,500 characters or more 500 are taken from the middle, too:
 where these speak another language with more than 0.5, the score is halved, so that a page in two languages passes for
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from corpusmill import schema
 from corpusmill.kernels.language_codes import UNDETERMINED, code_of
-from corpusmill.kernels.language_lines import EDGE_CHARS, HEAD_CHARS, MIDDLE_CHARS, Lines, lines, places
+from corpusmill.kernels.language_lines import EDGE_CHARS, HEAD_CHARS, MIDDLE_CHARS, lines, places
 from corpusmill.kernels.words import text_buffers
 
 AGREES_E4 = 5000
@@ -96,16 +96,11 @@ class LanguageModel:
         code, score = np.full(len(rows), _NOTHING), np.zeros(len(rows), np.int64)
         spoken = np.flatnonzero(made.letters)
         if len(spoken):
-            labels, probabilities = self._model.predict([_small(made, int(i)) for i in spoken])
+            labels, probabilities = self._model.predict([made.line(int(i)).lower() for i in spoken])
             code[spoken] = [self._number[label] for (label,) in labels]
             # Python's floats and rounding, as for single strings: fastText gives the same float32 either way
             score[spoken] = [min(10_000, round(float(p[0]) * 10_000)) for p in probabilities]
         return code, score
-
-
-def _small(made: Lines, i: int) -> str:
-    line = made.line(i)
-    return line.lower() if 2 * made.capitals[i] > made.letters[i] else line
 
 
 def _differs(code: Ints, other: Ints, certainty: Ints) -> NDArray[np.bool_]:

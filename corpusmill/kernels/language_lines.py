@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.bytehash import U, address_of, load8, load32
-from corpusmill.kernels.unicode_table import ALPHA, SPACE, UPPER, load_table
+from corpusmill.kernels.unicode_table import ALPHA, SPACE, load_table
 from corpusmill.kernels.utf8 import decode
 from corpusmill.kernels.words import text_buffers
 
@@ -28,9 +28,9 @@ MIDDLE_CHARS = 500
 EDGE_CHARS = 300
 """First and last characters of a shorter text, to be compared with the whole."""
 
-_IS_ALPHA, _IS_UPPER, _IS_SPACE = U(ALPHA), U(UPPER), U(SPACE)
+_IS_ALPHA, _IS_SPACE = U(ALPHA), U(SPACE)
 _END_MARK = U(int.from_bytes(b"</s>", "little"))
-_OTHER, _SPACE, _SMALL, _CAPITAL, _WIDE, _LESS = (U(c) for c in range(6))
+_OTHER, _SPACE, _LETTER, _WIDE, _LESS = (U(c) for c in range(5))
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,6 @@ class Lines:
     """int64[N + 1]; line i is data[offsets[i]:offsets[i + 1]]."""
     letters: Ints
     """int64[N], characters of category L."""
-    capitals: Ints
-    """int64[N], those of them that are capitals."""
 
     def line(self, i: int) -> str:
         """One of the lines."""
@@ -87,7 +85,7 @@ def lines(text: pa.LargeStringArray, rows: Ints, begin: Ints, end: Ints) -> Line
     data, bounds = text_buffers(text)
     room = int((end - begin).sum())
     made, offsets = np.empty(max(room, 1), np.uint8), np.zeros(len(rows) + 1, np.int64)
-    letters, capitals = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+    letters = np.zeros(len(rows), np.int64)
     first = address_of(data) + bounds[rows].astype(np.uint64)
     table = load_table()
     _lines(
@@ -98,9 +96,8 @@ def lines(text: pa.LargeStringArray, rows: Ints, begin: Ints, end: Ints) -> Line
         made,
         offsets,
         letters,
-        capitals,
     )
-    return Lines(made[: offsets[-1]].tobytes(), offsets, letters, capitals)
+    return Lines(made[: offsets[-1]].tobytes(), offsets, letters)
 
 
 @cache
@@ -113,7 +110,7 @@ def _byte_classes() -> NDArray[np.uint8]:
         if character.isspace():
             classes[code] = _SPACE
         elif character.isalpha():
-            classes[code] = _CAPITAL if character.isupper() else _SMALL
+            classes[code] = _LETTER
     classes[ord("<")] = _LESS
     classes.flags.writeable = False
     return classes
@@ -160,12 +157,10 @@ def _lines(
     made: NDArray[np.uint8],
     offsets: Ints,
     letters: Ints,
-    capitals: Ints,
 ) -> None:
     n = 0
     for w in range(len(first)):
         at, end, start, blank = first[w], last[w], n, False
-        small = large = 0
         while at < end:
             width, kind = U(1), load8(classes + load8(at))
             if kind == _WIDE:
@@ -173,7 +168,7 @@ def _lines(
                 if entry & _IS_SPACE != U(0):
                     kind = _SPACE
                 elif entry & _IS_ALPHA != U(0):
-                    kind = _CAPITAL if entry & _IS_UPPER != U(0) else _SMALL
+                    kind = _LETTER
             elif kind == _LESS and at + U(4) <= end and load32(at) == _END_MARK:
                 width, kind = U(4), _SPACE
             if kind == _SPACE:
@@ -188,8 +183,6 @@ def _lines(
                     made[n] = load8(at + k)
                     n += 1
                     k += U(1)
-                small += kind == _SMALL
-                large += kind == _CAPITAL
+                letters[w] += kind == _LETTER
             at += width
         offsets[w + 1] = n
-        letters[w], capitals[w] = small + large, large

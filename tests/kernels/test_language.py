@@ -74,12 +74,9 @@ class Reference:
 
     def predict(self, text: str) -> tuple[str, int]:
         line = self.line(text)
-        letters = sum(map(str.isalpha, line))
-        if not letters:
+        if not any(map(str.isalpha, line)):
             return "und", 0
-        if 2 * sum(map(str.isupper, line)) > letters:
-            line = line.lower()
-        labels, probabilities = self.model.predict(line)
+        labels, probabilities = self.model.predict(line.lower())
         return labels[0].removeprefix("__label__"), min(10_000, round(float(probabilities[0]) * 10_000))
 
     @staticmethod
@@ -113,8 +110,8 @@ def test_hostile_line_breaks_are_blanks(model: LanguageModel, data_dir: Path) ->
     assert [language for language, _ in found] == ["en"] * 4 + ["und"] * 2
 
 
-def test_upper_case_is_lowered_first(model: LanguageModel) -> None:
-    assert identified(model, ENGLISH.upper()) == identified(model, ENGLISH.lower())
+def test_capitals_make_no_difference(model: LanguageModel) -> None:
+    assert identified(model, ENGLISH.upper(), ENGLISH.title()) == identified(model, ENGLISH.lower(), ENGLISH)
 
 
 def test_fasttexts_own_end_mark_hides_nothing(model: LanguageModel) -> None:
@@ -171,11 +168,7 @@ def test_lines_are_those_of_python(value: str, data: st.DataObject) -> None:
     line = Reference.line(window)
     assert made.line(0) == line
     assert encoded[at:after].decode() == window
-    assert (made.letters[0], made.capitals[0]) == (sum(map(str.isalpha, line)), capitals(line))
-
-
-def capitals(line: str) -> int:
-    return sum(c.isalpha() and c.isupper() for c in line)
+    assert made.letters[0] == sum(map(str.isalpha, line))
 
 
 @settings(max_examples=60)
@@ -255,7 +248,7 @@ def test_upper_case_twins_agree(model: LanguageModel, data_dir: Path) -> None:
     sentences = [text for text in sentences if text.upper() != text]
     plain, twins = identified(model, *sentences), identified(model, *map(str.upper, sentences))
     same = sum(one[0] == other[0] for one, other in zip(plain, twins, strict=True))
-    assert same / len(sentences) > 0.97
+    assert same / len(sentences) > 0.99
 
 
 def test_sentences_of_many_languages_are_recognised(model: LanguageModel, data_dir: Path) -> None:
