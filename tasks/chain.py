@@ -63,15 +63,21 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     for shard in shards:
         tally.add(shard.done)
     shards = [replace(shard, done=()) for shard in shards]
-    exact = tally.add(run("exact", exact_unit, jobs([shards])))
-    near = tally.add(run("near", near_unit, jobs([(shards, exact)])))
+    earlier = dedup.earlier(recipe, shards, store)
+    exact = tally.add(run("exact", exact_unit, jobs([(shards, earlier)])))
+    near = tally.add(dedup.near_over(run, near_unit, shards, exact, recipe, store, earlier))
+    repeated = dedup.repeats(run, shards, exact, near, recipe, store)
+    if repeated.done:
+        tally.add(repeated.done)
+    shards = repeated.shards
     decided = run("decide", decide_unit, jobs((number, shard, exact, near) for number, shard in enumerate(shards)))
     tally.add(decided)
     shards = [replace(shard, decided=done.receipt) for shard, done in zip(shards, decided, strict=True)]
     tokenizer = tally.add(run("tokenizer", tokenizer_unit, jobs([shards])))
     packed = run("pack", pack_unit, jobs((window, tokenizer) for window in pack.windows(shards, recipe)))
     tally.add(packed)
-    parts = Parts(planted, sources, shards, exact, near, tokenizer, [done.receipt for done in packed])
+    packs = [done.receipt for done in packed]
+    parts = Parts(planted, sources, shards, exact, near, tokenizer, packs, earlier, repeated)
     digest, manifest = publish(recipe, parts, store)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
 
@@ -100,13 +106,14 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
 
 def exact_unit(job: Job) -> Done:
     """Exact duplicates over all shards."""
-    return dedup.exact(job.item, job.recipe, store_at(job.uri))
+    shards, earlier = job.item
+    return dedup.exact(shards, job.recipe, store_at(job.uri), earlier)
 
 
 def near_unit(job: Job) -> Done:
     """Near duplicates over all shards."""
-    shards, exact = job.item
-    return dedup.near(shards, exact, job.recipe, store_at(job.uri))
+    shards, exact, earlier = job.item
+    return dedup.near(shards, exact, job.recipe, store_at(job.uri), earlier)
 
 
 def decide_unit(job: Job) -> Done:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusmill import schema
 from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
@@ -23,7 +25,7 @@ from tasks import filter as filtering
 from tasks.shards import Shard
 from tasks.units import Done, check_funnel, funnel_row, once
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Parts:
     near: Receipt
     tokenizer: Receipt
     packs: Sequence[Receipt]
+    earlier: dedup.Earlier | None
+    repeated: dedup.Found
 
 
 def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, object]]:
@@ -75,9 +79,10 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         "partitions": partitions,
         "funnel": _funnel(parts),
         "proofs": {"decontaminate": parts.planted.facts, "near": parts.near.facts["proof"]},
+        **dedup.facts(parts.near, parts.shards, parts.earlier, parts.repeated, recipe),
         "inputs": [receipt.facts["source"] for receipt in parts.sources],
         "tables": {name: output.to_json() for name, output in sorted(tables.items())},
-        "parents": [],
+        "parents": [parts.earlier.manifest] if parts.earlier else [],
         "content": digest_of(
             [[p, [s["tokens"]["content"] for s in v["shards"]]] for p, v in sorted(partitions.items())]
         ),
@@ -92,7 +97,7 @@ def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
     def work() -> Receipt:
         tables = {
             "lineage": store.draft_table(lineage),
-            "rejects": store.draft_table(_rejects(parts.shards, store)),
+            "rejects": store.draft_table(_with_keepers(_rejects(parts.shards, store), parts, store)),
             "rules": store.draft_bytes(said),
         }
         return store.commit(unit, tables)
@@ -165,6 +170,8 @@ def _lineage(parts: Parts) -> pa.Table:
         add("decide", shard.place, shard.decided)
     add("exact", "", parts.exact)
     add("near", "", parts.near)
+    for place, receipt in parts.repeated.receipts:
+        add(receipt.stage, place, receipt)
     add("tokenizer", "", parts.tokenizer)
     for receipt in parts.packs:
         add("pack", str(receipt.facts["window"]), receipt)
@@ -185,3 +192,27 @@ def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
         if seen[key] <= decide.REJECTS_PER_REASON:
             keep.append(i)
     return table.take(keep)
+
+
+def _with_keepers(rejects: pa.Table, parts: Parts, store: Store) -> pa.Table:
+    """The sample with address and text of the document that each duplicate was dropped for, so that pairs are seen."""
+    keepers = pc.unique(rejects.column("keeper").combine_chunks().drop_null())
+    places: dict[bytes, tuple[int, int]] = {}
+    for receipt in (parts.exact, parts.near):
+        found = store.table(receipt.outputs["found"], columns=["shard", "row", "doc_id"])
+        found = found.filter(pc.is_in(found.column("doc_id"), keepers))
+        places |= {row["doc_id"]: (row["shard"], row["row"]) for row in found.to_pylist()}
+    shown: dict[tuple[int, int], tuple[str | None, str]] = {}
+    for number in sorted({shard for shard, _ in places.values()}):
+        rows = np.array(sorted({row for shard, row in places.values() if shard == number}), np.int64)
+        shard = parts.shards[number]
+        urls = store.table(shard.documents.outputs["documents"], columns=["url"]).column("url").take(rows).to_pylist()
+        texts = pc.utf8_slice_codeunits(shard.texts(rows, store, view="final"), 0, decide.TEXT_CHARS).to_pylist()
+        shown |= {(number, row): pair for row, pair in zip(rows.tolist(), zip(urls, texts, strict=True), strict=True)}
+    pairs = [shown.get(places.get(keeper, (-1, -1)), (None, None)) for keeper in rejects.column("keeper").to_pylist()]
+    for name, values in zip(
+        ("keeper_url", "keeper_text"), zip(*pairs, strict=True) if pairs else ((), ()), strict=True
+    ):
+        field = schema.REJECTS.field(name)
+        rejects = rejects.set_column(schema.REJECTS.get_field_index(name), field, pa.array(values, field.type))
+    return rejects

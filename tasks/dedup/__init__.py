@@ -1,9 +1,11 @@
 """Deduplicate over all shards: exact by equal digests, then near by MinHash and verified keepers."""
 
-from tasks.dedup.earlier import Earlier, earlier
-from tasks.dedup.exact import exact
+from tasks.dedup.equal import exact
 from tasks.dedup.found import FOUND
+from tasks.dedup.history import Earlier, earlier
 from tasks.dedup.parts import near_over
+from tasks.dedup.passages import Found, repeats
 from tasks.dedup.search import VERSION, near
+from tasks.dedup.told import facts
 
-__all__ = ["FOUND", "VERSION", "Earlier", "earlier", "exact", "near", "near_over"]
+__all__ = ["FOUND", "VERSION", "Earlier", "Found", "earlier", "exact", "facts", "near", "near_over", "repeats"]

@@ -1,10 +1,9 @@
-"""The index of what a build kept: made with it where the recipe asks for it, read by later builds (earlier.py)."""
+"""The index of what a build kept: made with it where the recipe asks for it, read by later builds (history.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +11,10 @@ from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
 from corpusmill.kernels import lsh, minhash
-from corpusmill.store import Draft, Receipt, Store
+from corpusmill.store import Draft, Store
 from tasks.dedup.alive import Alive, attribute, digests_column
-from tasks.dedup.earlier import KEYS, LEADERS, SET_GROUP_BYTES, SETS, Earlier, settings, shingling, snapshots
 from tasks.dedup.found import binary
+from tasks.dedup.history import KEYS, LEADERS, SET_GROUP_BYTES, SETS, shingling
 from tasks.shards import Shard
 
 SLICE_ROWS = 1 << 18
@@ -82,16 +81,3 @@ def entries_of(
     for begin in range(0, len(order), SLICE_ROWS):
         take = order[begin : begin + SLICE_ROWS]
         yield flat[take], owner[take]
-
-
-def section(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, recipe: Recipe) -> dict[str, Any] | None:
-    """What the manifest says of the index; None where the build made none."""
-    if "leaders" not in near.outputs:
-        return None
-    held = set(snapshots(shards)) | set(earlier.snapshots if earlier else ())
-    parts: list[dict[str, Any]] = [
-        {"manifest": part.manifest, **{kind: getattr(part, kind).to_json() for kind in KINDS}}
-        for part in (earlier.parts if earlier else ())
-    ]
-    parts.append({"manifest": None, **{kind: near.outputs[kind].to_json() for kind in KINDS}})
-    return {"settings": settings(recipe), "snapshots": sorted(held), "parts": parts}

@@ -24,7 +24,7 @@ from corpusmill.kernels.leaders import MAX_ROUNDS
 from corpusmill.store import Output, Receipt, Store
 from tasks.dedup import search, steps
 from tasks.dedup.cut import Cut
-from tasks.dedup.earlier import Earlier
+from tasks.dedup.history import Earlier
 from tasks.shards import Shard
 from tasks.units import Done, Job, Runner
 

@@ -14,7 +14,7 @@ from corpusmill.errors import CheckFailed
 from corpusmill.kernels import minhash_checks, planted_pairs
 from corpusmill.store import Store
 from tasks.dedup.alive import Alive, Ints
-from tasks.dedup.earlier import shingling
+from tasks.dedup.history import shingling
 from tasks.shards import Shard
 
 ORACLE_DOCUMENTS = 200

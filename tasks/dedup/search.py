@@ -21,8 +21,8 @@ from corpusmill.kernels.leaders import Keepers, KeeperSearch, KeptBefore
 from corpusmill.store import Draft, Receipt, Store, Unit
 from tasks.dedup import index, proof
 from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts
-from tasks.dedup.earlier import Earlier, batches, rows_of, settings, shingling, stored_sets
 from tasks.dedup.found import Old, Outcome, commit
+from tasks.dedup.history import Earlier, batches, rows_of, settings, shingling, stored_sets
 from tasks.shards import Shard, fixed_binary
 from tasks.units import Done, content_of, libraries, once
 

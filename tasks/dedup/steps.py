@@ -19,9 +19,9 @@ from corpusmill.store import Draft, Output, Receipt, Store, Unit
 from tasks.dedup import index, proof, search
 from tasks.dedup.alive import attribute, digests_column, salts
 from tasks.dedup.cut import Cut, by_number, cut, inputs_of
-from tasks.dedup.earlier import SETS as INDEX_SETS
-from tasks.dedup.earlier import Earlier, Part, batches, shingling, stored_sets
 from tasks.dedup.found import Outcome, commit
+from tasks.dedup.history import SETS as INDEX_SETS
+from tasks.dedup.history import Earlier, Part, batches, shingling, stored_sets
 from tasks.shards import Shard
 from tasks.units import Done, Job, content_of, once, store_at
 

@@ -18,8 +18,8 @@ from corpusmill.config import Recipe
 from corpusmill.kernels.addresses import normalised
 from corpusmill.store import Receipt, Store, Unit
 from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts
-from tasks.dedup.earlier import Earlier, batches
 from tasks.dedup.found import Old, Outcome, commit
+from tasks.dedup.history import Earlier, batches
 from tasks.shards import Shard, fixed_binary
 from tasks.units import Done, content_of, once
 
