@@ -245,6 +245,11 @@ def reasons() -> list[str]:
         for rule in rules["rule"]:
             low, high = rule.get("min", ""), rule.get("max", "")
             lines.append(f"| `{rule['name']}` | `{rule['measure']}` | {low} | {high} | {rule.get('source', '')} |")
+        if edits := rules.get("edit"):
+            lines += ["", "| edit | test | removes |", "|---|---|---|"]
+            lines += [f"| `{edit['name']}` | `{edit['test']}` | {edit['says']} |" for edit in edits]
+        if languages := rules.get("language"):
+            lines += ["", f"Other bounds for documents in {', '.join(languages)}."]
     return lines
 
 
