@@ -56,6 +56,28 @@ def joins(kind: Kind, before: str, after: str) -> bool:
     return kind == Kind.NUMERIC and before.isdecimal() and after.isdecimal() and kind_of(after) == Kind.WORD
 
 
+def sentences(text: str) -> int:
+    """By the definition in kernels/page_counts.py, token by token."""
+    count, place, end = 0, 0, 0
+    begun = marked = needs_gap = False
+    for token, word in tokens(text):
+        place = text.index(token, place)
+        gap = text[end:place]
+        if begun and len(("x" + gap + "x").splitlines()) > 1:
+            begun = False
+        if not begun:
+            count, begun, marked = count + 1, True, False
+        if word:
+            count += marked and (bool(gap) or not needs_gap)
+            marked = False
+        elif token[0] in END_MARKS and not (token[0] == "." and len(token) > 1):
+            marked, needs_gap = True, ord(token[0]) < 0x80
+        elif marked and gap:
+            needs_gap = False
+        end = place = place + len(token)
+    return count
+
+
 def words(text: str) -> list[str]:
     return [token for token, word in tokens(text) if word]
 
@@ -79,7 +101,8 @@ def hash_bytes(data: bytes) -> int:
 def flags(token: str, word: bool) -> int:
     return (
         any(c.isalpha() for c in token) * 1
-        + any(c not in PUNCTUATION | END_MARKS for c in token) * 2  # controls, also in datatrove's list, are in no token
+        + any(c not in PUNCTUATION | END_MARKS for c in token)
+        * 2  # controls, also in datatrove's list, are in no token
         + word * 4
     )
 

@@ -25,31 +25,6 @@ def is_alnum(c: str) -> bool:
     return is_letter(c) or reference.kind_of(c) in (Kind.WORD, Kind.SINGLE)
 
 
-def sentences(text: str) -> int:
-    """By the definition in kernels/page_counts.py, token by token."""
-    count, place, end = 0, 0, 0
-    begun = marked = needs_gap = False
-    for token, word in tokens(text):
-        place = text.index(token, place)
-        gap = text[end:place]
-        if begun and len(("x" + gap + "x").splitlines()) > 1:
-            begun = False
-        if not begun:
-            count, begun, marked = count + 1, True, False
-        if word:
-            count += marked and (bool(gap) or not needs_gap)
-            marked = False
-        elif token[0] in END_MARKS and (token[0] != "." or len(token) == 1 or token[1] != "."):
-            if not (token[0] == "." and len(token) > 1):
-                marked, needs_gap = True, ord(token[0]) < 0x80
-            elif marked and gap:
-                needs_gap = False
-        elif marked and gap:
-            needs_gap = False
-        end = place = place + len(token)
-    return count
-
-
 def fineweb(text: str) -> dict[str, float]:
     lines = [line for line in text.split("\n") if line.strip()]
     _, dup_chars = reference.duplicates(lines)
@@ -64,7 +39,7 @@ def fineweb(text: str) -> dict[str, float]:
 def page(text: str) -> dict[str, float]:
     return {
         "char_count": len(text),
-        "sentence_count": sentences(text),
+        "sentence_count": reference.sentences(text),
         "curly_bracket_count": text.count("{"),
         "lorem_ipsum_count": lower(text).count("lorem ipsum"),
     }
