@@ -131,10 +131,19 @@ def manifest_link(store_uri: str, name: str, digest: str) -> str:
 
 
 def show_ingested(
-    name: str, newest: str | None, published: Sequence[tuple[str, Mapping[str, Any]]], store_uri: str
+    name: str,
+    newest: str | None,
+    published: Sequence[tuple[str, Mapping[str, Any]]],
+    store_uri: str,
+    notes: Sequence[str] = (),
 ) -> None:
-    """Artifacts of an ingestion: markdown `ingested`, and for each new manifest a `funnel` and a link `manifest`."""
-    create_markdown_artifact(key="ingested", markdown=ingested_card(name, newest, published))
+    """Artifacts of an ingestion: markdown `ingested`, and for each new manifest a `funnel` and a link `manifest`.
+
+    Args:
+        notes: sentences shown below what came in: what was asked of servers, what was left out.
+    """
+    below = "".join(f"\n\n{note}" for note in notes)
+    create_markdown_artifact(key="ingested", markdown=ingested_card(name, newest, published) + below)
     for digest, manifest in published:
         what = f"{name}@{digest[:12]}, {manifest['snapshot']['id']}"
         create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {what}")

@@ -11,6 +11,7 @@ from flows.announce import announce, manifest_tag, tag_this_run
 from flows.artifacts import show_dataset
 from flows.batches import in_batches
 from flows.defaults import may_create, store_uri, workers
+from flows.lid import held
 
 if TYPE_CHECKING:
     from corpusmill.store import Store
@@ -38,13 +39,17 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     from corpusmill.config import load_recipe
     from corpusmill.store import open_store
     from tasks.chain import build
+    from tasks.traffic import recorded
 
     log = get_run_logger()
     wanted = load_recipe(recipe, set)
     uri = store_uri(store)
     where = open_store(uri, create=may_create(uri))
-    with in_batches(workers()) as run:
-        built = build(wanted, where, run)
+    with recorded(where, "build-dataset", wanted.name) as record, held(), in_batches(workers()) as run:
+        built = build(wanted, where, record.counting(run))
+        record.manifest = built.digest
+    for line in record.lines():
+        log.info("%s", line)
     tag_this_run([manifest_tag(built.digest), f"dataset:{built.name}"])
     show_dataset(built.name, built.digest, built.manifest, where.uri, sample_of_rejects(where, built.manifest))
     who = announce(built.name, built.digest, where.uri, wanted.train, direct=train)

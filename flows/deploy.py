@@ -18,7 +18,7 @@ import yaml
 from prefect import Flow, get_client
 from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, GlobalConcurrencyLimitCreate, WorkPoolCreate
 from prefect.client.schemas.objects import ConcurrencyOptions
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.schemas.automations import AutomationCore
@@ -28,6 +28,7 @@ from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
 from corpusmill.config import REPOSITORY as ROOT
+from flows import lid
 
 POOLS = {"cpu": 2, "crawl": 1, "training": 1}
 """Flow runs at once: two builds share the machine's cores; one training run has its node to itself."""
@@ -43,6 +44,8 @@ def apply() -> list[str]:
                     name=name, type="process", base_job_template=job_template(), concurrency_limit=limit
                 )
                 client.create_work_pool(pool, overwrite=True)
+        if lid.LIMIT not in {known.name for known in client.read_global_concurrency_limits(limit=200)}:
+            client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=lid.LIMIT, limit=lid.AT_ONCE))
         ids = {name: apply_deployment(client, spec) for name, spec in deployments().items()}
         for spec in automations():
             apply_automation(client, spec, ids)

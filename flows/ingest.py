@@ -14,6 +14,7 @@ from flows.artifacts import show_ingested
 from flows.batches import in_batches
 from flows.build import BATCHES_AT_ONCE
 from flows.defaults import may_create, store_uri, workers
+from flows.lid import held
 
 
 @flow(
@@ -34,17 +35,21 @@ def ingest_crawl(recipe: str, store: str | None = None, set: list[str] = []) -> 
     from corpusmill.config import load_recipe
     from corpusmill.store import open_store
     from tasks.ingest import ingest
+    from tasks.traffic import recorded
 
     log = get_run_logger()
     wanted = load_recipe(recipe, set)
     uri = store_uri(store)
     where = open_store(uri, create=may_create(uri))
-    with in_batches(workers()) as run:
-        done = ingest(wanted, where, run)
+    with recorded(where, "ingest-crawl", wanted.name) as record, held(), in_batches(workers()) as run:
+        done = ingest(wanted, where, record.counting(run))
+        record.manifest = done.digest if done.published else None
     added = [manifest["snapshot"]["id"] for _, manifest in done.published]
     tags = [manifest_tag(digest) for digest, _ in done.published] + [f"snapshot:{snapshot}" for snapshot in added]
     tag_this_run([f"dataset:{done.name}", *tags])
-    show_ingested(done.name, done.digest, done.published, where.uri)
+    show_ingested(done.name, done.digest, done.published, where.uri, record.lines())
     said = ", ".join(added) or "nothing new"
     log.info("%s: %s; %d units run, %d reused", done.name, said, done.units_run, done.units_reused)
+    for line in record.lines():
+        log.info("%s", line)
     return [digest for digest, _ in done.published]

@@ -47,7 +47,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     groups.groups_of(recipe)
     extract.url_rules(recipe)
     tally = Count()
-    units = acquire.plan(recipe)
+    units = acquire.plan(recipe, store)
     if not units:
         raise NotFound(
             f"recipe {recipe.name!r}: its sources list no file", "expected at least one", "Check source.*.root."

@@ -45,9 +45,15 @@ def build(
     # Imported last: it takes a second, and what was typed wrong should be said at once.
     from tasks.chain import build as run_chain
     from tasks.progress import shown
+    from tasks.traffic import recorded
 
-    with Engine(workers or _cores()) as engine, shown(engine, sys.stderr) as run:
-        built = run_chain(wanted, store, run)
+    with (
+        recorded(store, "build", wanted.name) as record,
+        Engine(workers or _cores()) as engine,
+        shown(engine, sys.stderr) as run,
+    ):
+        built = run_chain(wanted, store, record.counting(run))
+        record.manifest = built.digest
     units_run, units_reused = (sum(counts.values()) for counts in (built.units_run, built.units_reused))
     rows = built.manifest["funnel"]
     partitions = {
@@ -64,8 +70,10 @@ def build(
             "partitions": partitions,
             "units_run": units_run,
             "units_reused": units_reused,
+            **record.to_json(),
         },
-        f"{lines}\n\n{packed}\n{units_run:,} units run, {units_reused:,} reused\n{built.name}@{built.digest}",
+        f"{lines}\n\n{packed}\n{units_run:,} units run, {units_reused:,} reused\n"
+        f"{record.text()}{built.name}@{built.digest}",
     )
 
 
@@ -83,9 +91,15 @@ def ingest(
     from corpusmill.engine import Engine
     from tasks.ingest import ingest as run_ingest
     from tasks.progress import shown
+    from tasks.traffic import recorded
 
-    with Engine(workers or _cores()) as engine, shown(engine, sys.stderr) as run:
-        done = run_ingest(wanted, store, run)
+    with (
+        recorded(store, "ingest", wanted.name) as record,
+        Engine(workers or _cores()) as engine,
+        shown(engine, sys.stderr) as run,
+    ):
+        done = run_ingest(wanted, store, record.counting(run))
+        record.manifest = done.digest if done.published else None
     added = [
         {
             "source": manifest["snapshot"]["source"],
@@ -111,8 +125,9 @@ def ingest(
             "published": added,
             "units_run": done.units_run,
             "units_reused": done.units_reused,
+            **record.to_json(),
         },
-        f"{lines}\n\n{counts}\n{newest}" if added else f"nothing new\n{newest}",
+        f"{lines}\n\n{counts}\n{record.text()}{newest}" if added else f"nothing new\n{record.text()}{newest}",
     )
 
 
@@ -121,6 +136,7 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
     from corpusmill.config import load_recipe
     from corpusmill.errors import NotFound
     from corpusmill.store import open_store
+    from tasks.acquire.notices import heard
     from tasks.plan import plan as make
 
     wanted = load_recipe(recipe, set_)
@@ -128,8 +144,10 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
         store = open_store(options.uri)
     except NotFound:
         store = None
-    planned = make(wanted, store).to_json()
-    options.answer(planned, _plan_text(planned))
+    with heard() as notices:
+        planned = make(wanted, store).to_json()
+    notes = "".join(f"\nnote: {sentence}" for sentence in notices)
+    options.answer({**planned, "notices": notices}, _plan_text(planned) + notes)
 
 
 def _plan_text(planned: Mapping[str, Any]) -> str:

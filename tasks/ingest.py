@@ -9,7 +9,7 @@ done.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -35,10 +35,14 @@ Snapshots = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Head:
-    """The newest manifest of the history: its digest (None before the first), and the watermark."""
+    """The newest manifest of the history: its digest (None before the first), and the watermark.
+
+    `awaited` are crawls that were announced, but not there yet, when a newer one was ingested.
+    """
 
     digest: str | None
     snapshots: Snapshots
+    awaited: Snapshots = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ def dataset_name(recipe: Recipe) -> str:
 def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
     """Publish one manifest for every new snapshot, oldest first; none where nothing is new.
 
+    A crawl that is announced before its list of files is there is left out, said (`notices`), and taken another time.
+
     Raises:
         NotFound: a source or crawl that is not there, or a crawl that lists no file.
         Unavailable: a server, file, store or disk is away. What was extracted is stored, snapshots that were finished
@@ -73,6 +79,9 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
     for source, snapshot in new_snapshots(recipe, head):
         units = new_units(recipe, source, snapshot, head, store)
         if not units:
+            if isinstance(recipe.source[source], CommonCrawl):
+                awaited = sorted({*head.awaited.get(source, ()), snapshot})
+                head = replace(head, awaited={**head.awaited, source: awaited})
             continue
         done = run("documents", documents_unit, [Job(store.uri, recipe, unit) for unit in units])
         for pair in done:
@@ -80,7 +89,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         receipts = [(unit, read.receipt, made.receipt) for unit, (read, made) in zip(units, done, strict=True)]
         digest, manifest = publish(recipe, source, snapshot, receipts, head, store)
         published.append((digest, manifest))
-        head = Head(digest, manifest["snapshots"])
+        head = replace(head, digest=digest, snapshots=manifest["snapshots"])
     return Ingested(dataset_name(recipe), head.digest, tuple(published), tally.run["extract"], tally.reused["extract"])
 
 
@@ -103,7 +112,7 @@ def head_of(recipe: Recipe, store: Store) -> Head:
     manifest = store.manifest(digest, name)
     if manifest.get("kind") != KIND:
         raise Refused(f"dataset {name} was built, not ingested", "", "Give one of the two recipes another name.")
-    return Head(digest, manifest["snapshots"])
+    return Head(digest, manifest["snapshots"], manifest.get("awaited", {}))
 
 
 def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
@@ -120,26 +129,35 @@ def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
                 for crawl in config.crawls
             )
             listed = common_crawl.crawls(config.model_copy(update={"crawls": named}))
-            found += [(name, crawl) for crawl in sorted(set(listed) - set(known))]
+            found += [(name, crawl) for crawl in sorted({*listed, *head.awaited.get(name, ())} - set(known))]
         else:
             found.append((name, config.snapshot))
     return found
 
 
-def new_units(recipe: Recipe, source: str, snapshot: str, head: Head, store: Store) -> list[SourceUnit]:
+def new_units(
+    recipe: Recipe, source: str, snapshot: str, head: Head, store: Store, *, ask: bool = True
+) -> list[SourceUnit]:
     """The files of a snapshot that no manifest of the history holds.
 
+    Args:
+        ask: as for `acquire.plan`.
+
+    Returns:
+        none of a crawl that is announced only, and of a folder without new ones.
+
     Raises:
-        NotFound: a crawl that lists none; an empty folder is no fault.
+        NotFound: a crawl that lists none, or that is asked for by its name and not there.
     """
     config = recipe.source[source]
     if isinstance(config, CommonCrawl):
-        one = config.model_copy(update={"crawls": (snapshot,)})
-        units = acquire.plan(recipe.model_copy(update={"source": {source: one}}))
-        if not units:
+        planned = common_crawl.of_crawl(source, config, snapshot, recipe.seed)
+        if planned is None:
+            return []
+        if not planned:
             raise NotFound(f"{snapshot} of source {source!r} lists no file", "", f"Check source.{source}.")
-        return units
-    units = acquire.plan(recipe.model_copy(update={"source": {source: config}}))
+        return acquire.cut(planned, config.root, store, ask=ask)
+    units = acquire.plan(recipe.model_copy(update={"source": {source: config}}), store, ask=ask)
     if snapshot not in head.snapshots.get(source, ()):
         return units
     read = {place["locator"] for place in _inputs(recipe, head, store) if place["source"] == source}
@@ -194,6 +212,10 @@ def publish(
         "parents": [head.digest] if head.digest else [],
         "content": digest_of([content_of(receipt, KIND) for receipt in made]),
     }
+    awaited = {name: [crawl for crawl in crawls if crawl < snapshots[name][-1] and crawl not in snapshots[name]]
+               for name, crawls in head.awaited.items() if name in snapshots}  # fmt: skip
+    if any(awaited.values()):
+        manifest["awaited"] = {name: crawls for name, crawls in sorted(awaited.items()) if crawls}
     manifest |= extract.url_facts(recipe)
     check_funnel(manifest["funnel"])
     name = dataset_name(recipe)

@@ -1,14 +1,16 @@
 """Plan: how much a recipe has to read and do, before any of it is done. Nothing is written.
 
-Exact are files, what is done already (units with receipts), requests where nothing fails, and task runs. Sizes are
-asked for where that is cheap: of every file of a folder, of a few files of each snapshot on a server. Core-hours follow
-from sizes and from what was measured per byte: right within a factor of two or three, enough to know days from weeks.
+Exact are files, what is done already (units with receipts), requests where nothing fails, and task runs; but where a
+server has not been asked yet how large its files are, into how many blocks they are cut follows from a few of them.
+Sizes are asked for where that is cheap: of every file of a folder, of a few files of each snapshot on a server.
+Core-hours follow from sizes and from what was measured per byte: right within a factor of two or three, enough to know
+days from weeks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corpusmill.config import CommonCrawl, Recipe
@@ -17,9 +19,10 @@ from corpusmill.store import Store
 from corpusmill.store.keys import receipt_number
 from tasks import acquire, extract, ingest
 from tasks.acquire import SourceUnit, common_crawl
-from tasks.acquire.sizes import size_of
-from tasks.acquire.transport import is_http
-from tasks.acquire.units import BLOCK_BYTES
+from tasks.acquire import sizes as file_sizes
+from tasks.acquire.sizes import Sizes, size_of
+from tasks.acquire.transport import is_remote
+from tasks.acquire.units import BLOCK_BYTES, blocks_of
 from tasks.batches import TASK_RUNS, Batches
 
 SAMPLED = 12
@@ -46,8 +49,11 @@ class Part:
         done: those that are extracted already.
         size: bytes of all of them; None where nobody says.
         todo: bytes of those that are not done.
-        sampled: whether sizes are estimated from a sample.
+        sampled: whether sizes, and with them blocks, are estimated from a sample.
         new: whether `mill ingest` would read it.
+        remote: whether it is on a server.
+        to_ask: files whose size a build asks for first.
+        requests: to read what is not done, where nothing fails.
     """
 
     source: str
@@ -59,7 +65,13 @@ class Part:
     todo: int | None
     sampled: bool
     new: bool
-    over_http: bool
+    remote: bool
+    to_ask: int
+    requests: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return vars(self)
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ class Plan:
         """For programs. `requests` are those of a build from now on; sizes and hours are null where nobody knows."""
         return {
             "recipe": self.name,
-            "sources": [vars(part) for part in self.parts],
+            "sources": [part.to_json() for part in self.parts],
             "files": sum(part.files for part in self.parts),
             "done": sum(part.done for part in self.parts),
             "bytes": total([part.size for part in self.parts]),
@@ -99,7 +111,7 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
         NotFound: a source that is not there, or sources that list no file.
         Unavailable: a server that does not answer.
     """
-    units = acquire.plan(recipe)
+    units = acquire.plan(recipe, store, ask=False)
     head = ingest.head_of(recipe, store) if store else ingest.Head(None, {})
     new = new_units(recipe, units, head, store)
     listed = {*units, *(unit for found in new.values() for unit in found)}
@@ -109,20 +121,28 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
     groups: dict[tuple[str, str], list[SourceUnit]] = {}
     for unit in sorted(listed, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block)):
         groups.setdefault((unit.source, unit.snapshot), []).append(unit)
-    parts = tuple(_part(recipe, group, known, key in new) for key, group in groups.items())
+    parts = tuple(_part(recipe, group, known, key in new, store) for key, group in groups.items())
     chosen = {(unit.source, unit.snapshot) for unit in units}
     built = [part for part in parts if (part.source, part.snapshot) in chosen]
-    remote = [part for part in built if part.over_http]
-    by_index = any(part.kind == "cdx" for part in built)  # what it selects is not known before it is read
+    remote = [part for part in built if part.remote]
+    by_index = any(part.kind.startswith("cdx") for part in built)  # what it selects is not known before it is read
     measured = not by_index and total([part.size for part in built]) is not None
     return Plan(
         recipe.name,
         parts,
-        requests=_listings(recipe, len(remote)) + sum(part.files - part.done for part in remote),
-        requests_at_least=by_index,
+        requests=_listings(recipe, len(remote)) + sum(part.to_ask + part.requests for part in remote),
+        requests_at_least=by_index or any(part.requests > part.files - part.done for part in remote),
         task_runs={
-            "build-dataset": build_runs(len(units), sum(windows(recipe, part) for part in built)),
-            "ingest-crawl": ingest_runs([len(found) for found in new.values()]),
+            "build-dataset": build_runs(
+                sum(part.files for part in built), sum(windows(recipe, part) for part in built)
+            ),
+            "ingest-crawl": ingest_runs(
+                [
+                    round(len(new[key]) * part.files / len(groups[key]))
+                    for part in parts
+                    if (key := (part.source, part.snapshot)) in new
+                ]
+            ),
         },
         core_hours=_core_hours(recipe, built) if measured else {"extract": None, "judge_to_pack": None},
     )
@@ -139,7 +159,7 @@ def new_units(
     for source, snapshot in ingest.new_snapshots(recipe, head):
         files = listed.get((source, snapshot), [])
         if store and (not files or snapshot in head.snapshots.get(source, ())):
-            files = ingest.new_units(recipe, source, snapshot, head, store)
+            files = ingest.new_units(recipe, source, snapshot, head, store, ask=False)
         found[source, snapshot] = files
     return {key: files for key, files in found.items() if files}
 
@@ -175,49 +195,65 @@ def total(sizes: Sequence[int | None]) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def _part(recipe: Recipe, units: Sequence[SourceUnit], known: set[str], new: bool) -> Part:
+def _part(recipe: Recipe, units: Sequence[SourceUnit], done: set[str], new: bool, store: Store | None) -> Part:
     first = units[0]
     root = recipe.source[first.source].root
-    todo = [unit for unit in units if not (known and all(u.key in known for u in extract.units_of(unit, recipe)))]
-    over_http = is_http(root)
-    sampled = over_http and len(units) > SAMPLED
-    asked = [units[len(units) * i // SAMPLED] for i in range(SAMPLED)] if sampled else units
-    sizes = {unit: size for unit, size in _sizes(root, asked) if size is not None}
-
-    def bytes_of(some: Sequence[SourceUnit]) -> int | None:
-        if sampled:
-            return round(sum(sizes.values()) / len(sizes) * len(some)) if sizes else None
-        return total([sizes.get(unit) for unit in some])
-
+    remote = is_remote(root)
+    locators = list(dict.fromkeys(unit.locator for unit in units))
+    sizes = file_sizes.known(root, first.source, first.snapshot, locators, store) if remote else {}
+    unknown = {locator: None for locator in locators if locator not in sizes}
+    sampled = remote and len(unknown) > SAMPLED
+    asked = list(unknown)
+    if sampled:
+        asked = [asked[len(asked) * i // SAMPLED] for i in range(SAMPLED)]
+    sizes |= {locator: size_of(root, locator) for locator in asked}
+    seen = [size for locator in asked if (size := sizes[locator]) is not None]
+    usual = round(sum(seen) / len(seen)) if sampled and seen else None
+    to_ask = sum(acquire.may_be_cut(unit) for unit in units if unit.locator in unknown) if remote else 0
+    whole = [block for unit in units for block in _blocks(unit, sizes, usual)]
+    todo = [unit for unit in whole if not (done and all(u.key in done for u in extract.units_of(unit, recipe)))]
     return Part(
         source=first.source,
         snapshot=first.snapshot,
         kind=first.kind,
-        files=len(units),
-        done=len(units) - len(todo),
-        size=bytes_of(units),
-        todo=bytes_of(todo),
+        files=len(whole),
+        done=len(whole) - len(todo),
+        size=total([_size(unit, sizes, usual) for unit in whole]),
+        todo=total([_size(unit, sizes, usual) for unit in todo]),
         sampled=sampled,
         new=new,
-        over_http=over_http,
+        remote=remote,
+        to_ask=to_ask,
+        requests=sum(_requests(unit) for unit in todo) if remote else 0,
     )
 
 
-def _sizes(root: str, units: Sequence[SourceUnit]) -> Iterator[tuple[SourceUnit, int | None]]:
-    """Bytes of each unit: of the whole file, or of its block."""
-    files = {locator: size_of(root, locator) for locator in dict.fromkeys(unit.locator for unit in units)}
-    for unit in units:
-        size = files[unit.locator]
-        if unit.blocks > 1 and size is not None:
-            size = min(BLOCK_BYTES, size - unit.begin)
-        yield unit, size
+def _blocks(unit: SourceUnit, sizes: Sizes, usual: int | None) -> list[SourceUnit]:
+    """The units of a file that a build will have: a plan does not ask for all sizes, and takes the usual one."""
+    if unit.blocks > 1 or not acquire.may_be_cut(unit):
+        return [unit]
+    count = blocks_of(sizes.get(unit.locator, usual) or 0)
+    return [replace(unit, block=block, blocks=count) for block in range(count)]
+
+
+def _size(unit: SourceUnit, sizes: Sizes, usual: int | None) -> int | None:
+    """Bytes of a unit: of the whole file, or of its block."""
+    size = sizes.get(unit.locator, usual)
+    return size if size is None or unit.blocks == 1 else max(0, min(BLOCK_BYTES, size - unit.begin))
+
+
+def _requests(unit: SourceUnit) -> int:
+    """Requests for one unit. Where a block begins and ends is read twice, and so is what the file begins with."""
+    if unit.blocks == 1 or unit.kind not in acquire.ARCHIVES:
+        return 1
+    return 3 + 2 * (unit.block > 0) + 2 * (unit.end is not None)
 
 
 def _listings(recipe: Recipe, crawls: int) -> int:
     """Requests for lists, which a plan makes and a build makes again: of crawls, and of the files of each crawl."""
     count = crawls
     for config in recipe.source.values():
-        if isinstance(config, CommonCrawl) and is_http(config.root):
+        if isinstance(config, CommonCrawl) and is_remote(config.root):
             count += any(crawl == common_crawl.NEWEST or common_crawl.RANGE in crawl for crawl in config.crawls)
     return count
 

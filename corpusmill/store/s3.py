@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import boto3
+from botocore import UNSIGNED
 from botocore import exceptions as faults
 from botocore.config import Config
 
@@ -210,10 +211,18 @@ def _surroundings() -> tuple[str | None, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def _client(pid: int, *surroundings: str | None) -> Any:
-    """One client a process and configuration, as making one costs 0.25 s of CPU; safe for threads, not across fork."""
+def _client(pid: int, *surroundings: str | None, anonymous: bool = False) -> Any:
+    """One client a process and configuration, as making one costs 0.25 s of CPU; safe for threads, not across fork.
+
+    Args:
+        anonymous: requests are not signed.
+    """
     settings: dict[str, Any] = {
         "retries": {"total_max_attempts": 1},
+        # Every checksum is asked for by name: some servers refuse those that the SDK adds of its own accord.
+        "request_checksum_calculation": "when_required",
+        "response_checksum_validation": "when_required",
+        **({"signature_version": UNSIGNED} if anonymous else {}),
         "connect_timeout": 5,
         "read_timeout": 60,
         "max_pool_connections": 32,

@@ -6,19 +6,24 @@ locator, the path below the source's root; root, scheme and host are not part of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from corpusmill.config import Recipe
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import code, common_crawl, files, jsonl, latex, mediawiki, parquet, text
+from tasks.acquire.sizes import asked, known
 from tasks.acquire.transport import Fetched, fetch
-from tasks.acquire.units import SourceUnit
+from tasks.acquire.units import SourceUnit, blocks_of
 from tasks.units import libraries as installed
 
-__all__ = ["Fetched", "SourceUnit", "fetched", "identity", "libraries", "plan", "read"]
+if TYPE_CHECKING:
+    from corpusmill.store import Store
+
+__all__ = ["Fetched", "SourceUnit", "cut", "fetched", "identity", "libraries", "may_be_cut", "plan", "read"]
 
 
 class SourceModule(Protocol):
@@ -51,10 +56,19 @@ SOURCES: dict[str, SourceModule] = {
     "text": text,
 }
 """kind -> its module."""
+LISTED = "common-crawl"
+"""The source whose files stand in lists, without their sizes."""
+ARCHIVES = ("warc", "wet")
+"""Kinds of units whose files are cut at records."""
 
 
-def plan(recipe: Recipe) -> list[SourceUnit]:
+def plan(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> list[SourceUnit]:
     """Every file (or block of one) of every source, in the order of source, snapshot, locator and block.
+
+    Args:
+        recipe: whose sources.
+        store: remembers how large files on servers are, so that they are asked about once.
+        ask: whether servers are asked about sizes that are not remembered; without them a file is one unit.
 
     Raises:
         NotFound: a root or crawl that does not exist.
@@ -62,8 +76,29 @@ def plan(recipe: Recipe) -> list[SourceUnit]:
     """
     units: set[SourceUnit] = set()
     for name, source in recipe.source.items():
-        units.update(SOURCES[source.kind].plan(name, source, recipe.seed))
+        planned = SOURCES[source.kind].plan(name, source, recipe.seed)
+        units.update(cut(planned, source.root, store, ask=ask) if source.kind == LISTED else planned)
     return sorted(units, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block))
+
+
+def cut(planned: Sequence[SourceUnit], root: str, store: Store | None, *, ask: bool = True) -> list[SourceUnit]:
+    """Large archives of a source whose lists name files without their sizes, in blocks; other units as they are."""
+    wanted: dict[tuple[str, str], list[str]] = {}
+    for unit in planned:
+        if may_be_cut(unit):
+            wanted.setdefault((unit.source, unit.snapshot), []).append(unit.locator)
+    sizes = {key: (asked if ask else known)(root, *key, locators, store) for key, locators in wanted.items()}
+    units: list[SourceUnit] = []
+    for unit in planned:
+        size = sizes[unit.source, unit.snapshot].get(unit.locator) if may_be_cut(unit) else None
+        count = blocks_of(size or 0)
+        units += [replace(unit, block=block, blocks=count) for block in range(count)]
+    return units
+
+
+def may_be_cut(unit: SourceUnit) -> bool:
+    """Whether the unit's file is an archive that has several blocks if it is large."""
+    return unit.kind in ARCHIVES and files.CUT.search(unit.locator) is not None
 
 
 @contextmanager
@@ -73,7 +108,9 @@ def fetched(unit: SourceUnit, recipe: Recipe) -> Iterator[Fetched]:
     Raises:
         Unavailable: the listed file is missing or cannot be read.
     """
-    with fetch(recipe.source[unit.source].root, unit.locator, unit.begin, unit.end) as file:
+    by_records = files.cut if unit.blocks > 1 and unit.kind in ARCHIVES else None
+    root = recipe.source[unit.source].root
+    with fetch(root, unit.locator, unit.begin, unit.end, cut=by_records, ranges=unit.ranges) as file:
         yield file
 
 

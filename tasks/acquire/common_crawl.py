@@ -1,7 +1,8 @@
 """A tree in the shape of Common Crawl: `crawl-data/<crawl>/{warc,wet}.paths.gz` list the files of each crawl.
 
-With `select`, units are the files of the crawl's index instead (tasks/acquire/cdx.py). WARC files are not cut into
-blocks: the crawl makes them 1 GB large, and their sizes are not listed, so a plan would ask for each of 100,000.
+With `select`, units are the files of the crawl's index instead (tasks/acquire/cdx.py), of which only the parts that may
+speak of the domains wanted are read, where the crawl has a `cluster.idx` (cluster.py). The lists do not say how large
+files are; those of more than 256 MiB are cut into blocks as in tasks/acquire/files.py, when that is known.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import json
 import zlib
 from collections.abc import Iterator
 
-from corpusmill.config import CommonCrawl
+from corpusmill.config import CommonCrawl, Select
 from corpusmill.errors import NotFound, Unavailable
-from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
+from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import cdx
+from tasks.acquire import cdx, cluster, files, notices
 from tasks.acquire.sample import sampled
-from tasks.acquire.transport import Fetched, read_range
+from tasks.acquire.transport import Fetched, exists, read_range
 from tasks.acquire.transport import read as read_file
 from tasks.acquire.units import SourceUnit
 
@@ -30,20 +31,53 @@ NEWEST, RANGE = "newest", ".."
 def plan(name: str, config: CommonCrawl, seed: int) -> list[SourceUnit]:
     """The files of the crawls named; `fraction` and `max_files` draw by a keyed hash of the locator.
 
+    A crawl that is announced, but whose list of files is not there yet, is left out, and `notices` says so.
+
     Raises:
         NotFound: no such crawl, or no such tree.
         Unavailable: the server does not answer, or a list of paths is damaged.
     """
-    units = []
-    for crawl in crawls(config):
-        kind: str = config.files
-        if config.select is None:
-            locators = _paths(config.root, f"crawl-data/{crawl}/{config.files}.paths.gz")
-        else:
-            kind, locators = "cdx", _index_files(config.root, crawl)
+    return [unit for crawl in crawls(config) for unit in of_crawl(name, config, crawl, seed) or ()]
+
+
+def of_crawl(name: str, config: CommonCrawl, crawl: str, seed: int) -> list[SourceUnit] | None:
+    """The files of one crawl; None where it is announced only: it is not asked for by its name, and has no list yet.
+
+    Common Crawl names a crawl in collinfo.json before all of its lists are there; `notices` says so.
+    """
+    try:
+        return _units(name, config, crawl, seed)
+    except NotFound as err:
+        if crawl in config.crawls:
+            raise
+        notices.say(f"{crawl} of source {name!r} is announced, but not there yet ({err.what}): left out for now")
+        return None
+
+
+def _units(name: str, config: CommonCrawl, crawl: str, seed: int) -> list[SourceUnit]:
+    if config.select is None:
+        locators = _paths(config.root, f"crawl-data/{crawl}/{config.files}.paths.gz")
         drawn = sampled(locators, seed, config.fraction, config.max_files)
-        units += [SourceUnit(name, crawl, locator, kind) for locator in drawn]
-    return units
+        return [SourceUnit(name, crawl, locator, config.files) for locator in drawn]
+    locators, cluster_idx = _index_files(config.root, crawl)
+    drawn = sampled(locators, seed, config.fraction, config.max_files)
+    parts = _parts(name, config, config.select, cluster_idx) if cluster_idx and config.select.domains else None
+    if parts is None:
+        return [SourceUnit(name, crawl, locator, "cdx") for locator in drawn]
+    return [SourceUnit(name, crawl, it, "cdx-parts", ranges=parts[it]) for it in drawn if it in parts]
+
+
+def _parts(name: str, config: CommonCrawl, select: Select, cluster_idx: str) -> dict[str, cluster.Ranges] | None:
+    """Index file -> what of it may speak of the domains selected; None: the whole index has to be read."""
+    folder = cluster_idx.removesuffix(cluster.NAME)
+    try:
+        with cluster.opened(config.root, cluster_idx, len(select.domains)) as (file, size):
+            return {folder + it: ranges for it, ranges in cluster.members_of(file, size, select.domains).items()}
+    except (NotFound, FileNotFoundError):
+        return None
+    except cluster.BadCluster as err:
+        notices.say(f"source {name!r}: {cluster_idx} is damaged ({err}): the whole index is read instead")
+        return None
 
 
 def reading(config: CommonCrawl) -> dict[str, object]:
@@ -56,7 +90,7 @@ def read(
 ) -> Iterator[Outcome]:
     """One outcome for every content record of a WARC or WET file, or for every page that an index file selects."""
     if config.select is None:
-        return outcomes(file.path, options, facts)
+        return files.read(unit, file, config, options, facts)
     return cdx.read(file, config.select, lambda *place: read_range(config.root, *place), options, facts)
 
 
@@ -98,13 +132,27 @@ def _known(root: str) -> list[str]:
     return sorted(ids)
 
 
-def _index_files(root: str, crawl: str) -> list[str]:
-    """The files of a crawl's index: as cc-index.paths.gz lists them, or else the one of a small tree."""
+def _index_files(root: str, crawl: str) -> tuple[list[str], str | None]:
+    """The files of a crawl's index, and what they are searched by: as cc-index.paths.gz lists them, or else those of a
+    small tree.
+
+    Raises:
+        NotFound: there is none.
+    """
+    folder = f"cc-index/collections/{crawl}/indexes"
     try:
         listed = _paths(root, f"crawl-data/{crawl}/cc-index.paths.gz")
     except NotFound:
-        return [f"cc-index/collections/{crawl}/indexes/cdx-00000.gz"]
-    return [path for path in listed if cdx.IS_INDEX.search(path)]
+        only = f"{folder}/cdx-00000.gz"
+        if not exists(root, only):
+            raise NotFound(
+                f"no index of {crawl} at {root}",
+                f"neither crawl-data/{crawl}/cc-index.paths.gz nor {only} is there",
+                "Check the crawl's id; without select, whole files are read.",
+            ) from None
+        return [only], f"{folder}/{cluster.NAME}"
+    by = next((path for path in listed if path.endswith(f"/{cluster.NAME}")), None)
+    return [path for path in listed if cdx.IS_INDEX.search(path)], by
 
 
 def _paths(root: str, locator: str) -> list[str]:

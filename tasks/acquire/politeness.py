@@ -56,15 +56,19 @@ _watching = threading.local()
 
 
 @contextmanager
-def watched() -> Iterator[Traffic]:
-    """Count what this thread asks for within the block; blocks may be nested."""
+def watched(*, apart: bool = False) -> Iterator[Traffic]:
+    """Count what this thread asks for within the block; blocks may be nested.
+
+    Args:
+        apart: what is counted here is not counted by a block around it.
+    """
     outer, traffic = getattr(_watching, "traffic", None), Traffic()
     _watching.traffic = traffic
     try:
         yield traffic
     finally:
         _watching.traffic = outer
-        if outer is not None:
+        if outer is not None and not apart:
             outer.add(traffic)
 
 

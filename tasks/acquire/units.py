@@ -17,6 +17,8 @@ class SourceUnit:
         kind: what the file is, for its source: warc, wet, cdx, jsonl, parquet, ...
         block: which block; files that cannot be cut have one.
         blocks: how many the file has.
+        ranges: of the file only these (first byte, byte behind the last), as the recipe's selection led to them; none
+            means all. What selects is part of the identity, so they are not.
     """
 
     source: str
@@ -25,6 +27,7 @@ class SourceUnit:
     kind: str = "warc"
     block: int = 0
     blocks: int = 1
+    ranges: tuple[tuple[int, int], ...] = ()
 
     @property
     def begin(self) -> int:
@@ -49,7 +52,7 @@ class SourceUnit:
             "locator": self.locator,
             "kind": self.kind,
         }
-        return {**named, "block": self.block} if self.block else named
+        return {**named, "block": self.block, "blocks": self.blocks} if self.blocks > 1 else named
 
 
 def blocks_of(size: int) -> int:

@@ -24,9 +24,15 @@ _ALGORITHMS = {"md5": "md5", "sha": "sha1", "sha1": "sha1", "sha256": "sha256", 
 
 
 class Witness:
-    """Sees a body pass and judges it; goes on over the parts of a download that broke off."""
+    """Sees a body pass and judges it; goes on over the parts of a download that broke off.
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    Args:
+        headers: of the response.
+        ends_anywhere: the body may end within a gzip member.
+    """
+
+    def __init__(self, headers: Mapping[str, str], *, ends_anywhere: bool = False) -> None:
+        self._ends_anywhere = ends_anywhere
         self._stated = stated_checksums(headers)
         self._hashes = {name: _hasher(name) for name in self._stated}
         self._members = None if self._stated else _Members()
@@ -49,7 +55,9 @@ class Witness:
         """Whether a checksum says that this is not what the server has."""
         if any(self._hashes[name].digest() not in values for name, values in self._stated.items()):
             return True
-        return self._members is not None and (self._members.broken or self._members.cut)
+        if self._members is None:
+            return False
+        return self._members.broken or (self._members.cut and not self._ends_anywhere)
 
 
 def stated_checksums(headers: Mapping[str, str]) -> dict[str, set[bytes]]:

@@ -17,7 +17,9 @@ Fault = Callable[[int, str], str | None]
 
 
 class FolderServer(ThreadingHTTPServer):
-    """Files below `root`; `requests` counts GETs by path, `ranges` those with a range."""
+    """Files below `root`; `requests` counts GETs by path, `ranges` those with a range.
+
+    `sizes` counts, apart from them, questions for one byte: how large a file is."""
 
     daemon_threads = True
 
@@ -26,6 +28,7 @@ class FolderServer(ThreadingHTTPServer):
         self.root, self.fault = root, fault
         self.requests: Counter[str] = Counter()
         self.ranges: Counter[str] = Counter()
+        self.sizes: Counter[str] = Counter()
         self.lock = threading.Lock()
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -44,8 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = unquote(self.path).lstrip("/")
         with self.server.lock:
-            self.server.requests[path] += 1
-            number = self.server.requests[path]
+            counter = self.server.sizes if self.headers.get("Range") == "bytes=0-0" else self.server.requests
+            counter[path] += 1
+            number = counter[path]
         fault = self.server.fault(number, path) or ""
         file = self.server.root / path
         if fault == "reset":
@@ -65,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range", "")
         headers = {"ETag": etag, "Last-Modified": email.utils.formatdate(0, usegmt=True)}
         if asked and self.headers.get("If-Range", etag) == etag and fault != "no-ranges":
-            self.server.ranges[path] += 1
+            self.server.ranges[path] += asked != "bytes=0-0"
             first, _, last = asked.removeprefix("bytes=").partition("-")
             begin, end = int(first), min(int(last or len(data)) + 1, len(data))
             if begin >= len(data):

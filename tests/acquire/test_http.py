@@ -11,7 +11,8 @@ import pytest
 
 from corpusmill.errors import NotFound, Unavailable
 from tasks.acquire import http
-from tasks.acquire.http import Patience, download, get
+from tasks.acquire.http import download, get
+from tasks.acquire.patience import Again, Patience, persist
 from tests.acquire.server import serve
 
 DATA = random.Random(5).randbytes(3_000_000)
@@ -80,14 +81,14 @@ def test_retry_after_is_honoured_within_bounds() -> None:
     assert http._retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert http._retry_after_s("soon") is None
     waits = Waits()
-    attempts = iter([http._Again("busy", 7), http._Again("busy", 7000)])
+    attempts = iter([Again("busy", 7), Again("busy", 7000)])
 
     def attempt() -> bytes:
         for failure in attempts:
             raise failure
         return b"done"
 
-    assert http._persist("x", waits.patience(max_wait_s=60), attempt, lambda: 0) == b"done"
+    assert persist("x", waits.patience(max_wait_s=60), attempt, lambda: 0) == b"done"
     assert waits == [7, 60]
 
 

@@ -130,7 +130,8 @@ def test_blocks_of_json_lines_hold_each_line_once(tmp_path: Path, monkeypatch: p
         blocks = [part for part in by_unit(recipe("jsonl", tmp_path)) if part[0].locator == "a.jsonl"]
         assert len(blocks) == -(-(tmp_path / "a.jsonl").stat().st_size // size)
         assert [o for _, found in blocks for o in found] == whole[0][1]
-    assert "block" not in blocks[0][0].identity()
+    assert "block" not in whole[0][0].identity()
+    assert (blocks[0][0].identity()["block"], blocks[0][0].identity()["blocks"]) == (0, len(blocks))
     assert blocks[1][0].identity()["block"] == 1
     assert blocks[1][0].place == "a.jsonl#1"
 

@@ -13,6 +13,7 @@ from corpusmill import cli, funnel
 from corpusmill.errors import NotFound, Refused, Unavailable
 from corpusmill.store import Output, Store, open_store
 from tasks.acquire import plan
+from tasks.acquire.notices import heard
 from tasks.chain import build
 from tasks.extract import extract_file
 from tasks.ingest import Ingested, ingest
@@ -220,3 +221,61 @@ def test_url_rules_end_pages_and_are_part_of_the_identity_by_their_entries(
     assert units_run(recipe(root, urls=rules("more", "river\ngarden\n"))) == FILES
     with pytest.raises(NotFound, match="no URL rules"):
         run(recipe(root, urls="nowhere"), store)
+
+
+def announce(root: Path, crawl: str) -> None:
+    """An entry of collinfo.json, as it comes before the lists of a crawl's files."""
+    known = json.loads((root / "collinfo.json").read_text())
+    (root / "collinfo.json").write_text(json.dumps([{"id": crawl}, *known]))
+
+
+def forget(root: Path, crawl: str) -> None:
+    known = json.loads((root / "collinfo.json").read_text())
+    (root / "collinfo.json").write_text(json.dumps([entry for entry in known if entry["id"] != crawl]))
+
+
+@pytest.mark.parametrize("crawls", [("newest",), (f"{OLD}..",)])
+def test_a_crawl_that_is_announced_only_is_left_out_said_and_taken_another_time(
+    root: Path, store: Store, crawls: tuple[str, ...]
+) -> None:
+    latest = "CC-MAIN-2026-39"
+    with serve(root) as server:
+        wanted = recipe(server.address, *crawls)
+        first = run(wanted, store)
+        announce(root, NEW)
+        with heard() as said:
+            nothing = run(wanted, store)
+        assert (nothing.published, nothing.digest) == ((), first.digest)
+        assert [sentence for sentence in said if NEW in sentence and "announced, but not there yet" in sentence] == said
+        assert len(said) == 1
+
+        add_crawl(root, latest)  # a newer one is there before it
+        with heard() as said:
+            ((_, manifest),) = run(wanted, store).published
+        assert (manifest["snapshot"]["id"], manifest["awaited"]) == (latest, {"crawl": [NEW]})
+        assert manifest["snapshots"] == {"crawl": [OLD, latest]}
+        assert len(said) == 1
+
+        forget(root, NEW)
+        add_crawl(root, NEW)
+        bodies(server)
+        with heard() as said:
+            ((_, manifest),) = run(wanted, store).published
+        assert (manifest["snapshot"]["id"], "awaited" in manifest) == (NEW, False)
+        assert manifest["snapshots"] == {"crawl": [OLD, NEW, latest]}
+        assert bodies(server) == files_of(NEW)
+        assert said == []
+        assert run(wanted, store).published == ()
+
+
+def test_a_crawl_asked_for_by_its_name_must_be_there(root: Path, store: Store) -> None:
+    announce(root, NEW)
+    with pytest.raises(NotFound, match=rf"no crawl-data/{NEW}/warc\.paths\.gz"):
+        run(recipe(root, NEW), store)
+
+
+def test_a_build_of_an_announced_crawl_says_why_there_is_nothing(root: Path, store: Store) -> None:
+    announce(root, NEW)
+    assert {unit.snapshot for unit in plan(recipe(root, f"{OLD}.."))} == {OLD}
+    with pytest.raises(NotFound, match=rf"note: {NEW} of source 'crawl' is announced"), heard():
+        build(recipe(root), store, lambda stage, fn, units: [fn(one) for one in units])

@@ -13,6 +13,7 @@ from corpusmill import cli
 from corpusmill.config import parse_recipe
 from corpusmill.errors import Unavailable
 from corpusmill.store import open_store
+from tasks.acquire import units
 from tasks.batches import TASK_RUNS
 from tasks.plan import SAMPLED, build_runs, ingest_runs, plan
 from tests.acquire.server import serve
@@ -40,7 +41,7 @@ def test_a_plan_counts_what_is_done_and_what_is_new(root: Path, tmp_path: Path) 
         before = plan(recipe(server.address), store).to_json()
         assert (before["files"], before["done"]) == (FILES, 0)
         assert before["bytes"] == before["bytes_to_read"] == sizes(root, OLD)
-        assert before["requests"] == 1 + 1 + FILES  # collinfo.json, warc.paths.gz, the files
+        assert before["requests"] == 1 + 1 + 2 * FILES  # collinfo.json, warc.paths.gz, the files' sizes, the files
         assert before["task_runs"] == {"build-dataset": 3 + 1 + 1 + 3 + 1 + 1, "ingest-crawl": 3, "most": TASK_RUNS}
         assert [part["new"] for part in before["sources"]] == [True]
 
@@ -52,7 +53,8 @@ def test_a_plan_counts_what_is_done_and_what_is_new(root: Path, tmp_path: Path) 
             (NEW, FILES, 0, True),
         ]
         assert after["bytes_to_read"] == sizes(root, NEW)
-        assert after["requests"] == 1 + 2 + FILES
+        assert after["requests"] == 1 + 2 + 2 * FILES
+        assert not after["requests_at_least"]
         assert after["core_hours"]["extract"] <= before["core_hours"]["extract"] + 0.001
 
 
@@ -63,8 +65,8 @@ def test_a_plan_reads_no_archive_and_writes_nothing(root: Path, tmp_path: Path) 
     before = state(tmp_path)
     with serve(root) as server:
         assert plan(recipe(server.address), store).to_json()["files"] == FILES
-        whole = {path: n - server.ranges[path] for path, n in server.requests.items() if path.endswith(".warc.gz")}
-        assert set(whole.values()) == {0}  # only the byte that tells the size was asked for
+        assert not [path for path in server.requests if path.endswith(".warc.gz")]
+        assert server.sizes == {locator(NEW, number): 1 for number in range(FILES)}
     assert state(tmp_path) == before
 
 
@@ -97,12 +99,40 @@ def test_a_crawl_of_90_000_files_takes_at_most_300_task_runs_and_a_dozen_questio
         file.write_bytes(b"w" * size)
     with serve(tmp_path) as server:
         planned = plan(recipe(server.address), None).to_json()
-        assert sum(server.requests.values()) <= SAMPLED + 4
+        assert server.requests.total() + server.sizes.total() <= SAMPLED + 4
     assert (planned["files"], planned["bytes"]) == (count, count * size)
     assert planned["sources"][0]["sampled"]
-    assert planned["requests"] == count + 2
+    assert planned["requests"] == 2 * count + 2
     assert 0 < planned["task_runs"]["ingest-crawl"] <= TASK_RUNS
     assert 0 < planned["task_runs"]["build-dataset"] <= TASK_RUNS
+
+
+def test_large_files_are_counted_by_their_blocks_before_and_after_they_are_asked_about(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "BLOCK_BYTES", 1500)
+    monkeypatch.setattr("tasks.plan.BLOCK_BYTES", 1500)
+    store = open_store(tmp_path / "store", create=True)
+    each = [-(-(root / locator(OLD, number)).stat().st_size // 1500) for number in range(FILES)]
+    assert min(each) > 1
+    with serve(root) as server:
+        before = plan(recipe(server.address), store).to_json()
+        assert (before["files"], before["sources"][0]["to_ask"]) == (sum(each), FILES)
+        assert before["bytes"] == sizes(root, OLD)
+        assert before["requests_at_least"]
+        assert before["task_runs"]["ingest-crawl"] == sum(each)
+        server.requests.clear()
+        server.sizes.clear()
+        done = run(recipe(server.address), store)
+        assert done.units_run == sum(each)
+        blocks = before["requests"] - 2 - FILES
+        assert server.sizes.total() == FILES
+        assert server.requests.total() <= 2 + blocks  # two edges of such small blocks are seen at one look
+        after = plan(recipe(server.address), store).to_json()
+        assert (after["files"], after["done"], after["requests"]) == (sum(each), sum(each), 2)
+        assert server.sizes.total() == FILES
+        again = run(recipe(root, OLD), open_store(tmp_path / "other", create=True))
+        assert again.digest == done.digest
 
 
 @pytest.mark.parametrize("files", [1, 10, 128, 10_000, 90_000, 1_000_000])

@@ -1,0 +1,162 @@
+"""Objects in buckets of other people, read only: sources, never a store. One attempt each; who asks is patient.
+
+An address is `s3://bucket/key`, or `s3://anonymous@bucket/key` for requests without a signature. Server, region and
+credentials are those of the SDK's own chain, as for a store (s3.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore import exceptions as faults
+from urllib3 import HTTPHeaderDict
+
+from corpusmill.errors import MillError, Unavailable, UsageError
+from corpusmill.store.backend import Absent, Transient
+from corpusmill.store.s3 import _AGAIN, _CREDENTIALS, _WIRE, _client, _surroundings, _without_secrets
+
+ANONYMOUS = "anonymous@"
+
+
+class Answer:
+    """An answer to a GET: `status` and `headers` as HTTP has them, the body by `read` or `stream`.
+
+    Both raise Transient where the connection breaks.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: Any = None) -> None:
+        self.status, self.headers = status, HTTPHeaderDict(headers)
+        self._body = body
+
+    def read(self, amt: int | None = None) -> bytes:
+        """The next bytes, or all of them."""
+        try:
+            return bytes(self._body.read(amt)) if self._body else b""
+        except _WIRE as err:
+            raise Transient(_without_secrets(str(err))) from err
+
+    def stream(self, amt: int | None = None) -> Iterator[bytes]:
+        """The rest, piece by piece."""
+        while data := self.read(amt):
+            yield data
+
+    def close(self) -> None:
+        """Give the connection back, or end it."""
+        if self._body:
+            self._body.close()
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some entries of a listing: (name below the prefix, bytes); `next_token` asks for those behind them."""
+
+    entries: tuple[tuple[str, int], ...]
+    next_token: str | None
+
+
+def endpoint(address: str) -> str:
+    """The server's web address."""
+    return str(_client_of(address).meta.endpoint_url)
+
+
+def get(address: str, headers: Mapping[str, str]) -> Answer:
+    """One object, or the part that a `Range` header names; `If-Range` (an ETag) lets it fail with 412 if it changed.
+
+    Raises:
+        Transient: try again. Unavailable: wrong credentials, or none.
+    """
+    bucket, key = split(address)
+    asked: dict[str, Any] = {}
+    if "Range" in headers:
+        asked["Range"] = headers["Range"]
+        if headers.get("If-Range", "").startswith('"'):
+            asked["IfMatch"] = headers["If-Range"]
+    else:
+        asked["ChecksumMode"] = "ENABLED"  # of a part, a server might state the checksum of the whole
+    try:
+        found = _client_of(address).get_object(Bucket=bucket, Key=key, **asked)
+    except faults.ClientError as err:
+        return _refusal(err, address)
+    except Exception as err:
+        raise _fault(err, address) from err
+    about = found["ResponseMetadata"]
+    return Answer(about["HTTPStatusCode"], about["HTTPHeaders"], found["Body"])
+
+
+def page(root: str, token: str | None) -> Page:
+    """The next thousand objects below an address.
+
+    Raises:
+        Absent: no such bucket, or it may not be listed. Transient: try again. Unavailable: wrong credentials, or none.
+    """
+    bucket, prefix = split(root)
+    prefix = f"{prefix}/" if prefix else ""
+    more = {"ContinuationToken": token} if token else {}
+    try:
+        found = _client_of(root).list_objects_v2(Bucket=bucket, Prefix=prefix, **more)
+    except faults.ClientError as err:
+        refusal = _refusal(err, root)
+        if refusal.status in (403, 404):
+            raise Absent(refusal.headers["x-said"]) from err
+        if refusal.status == 429 or refusal.status >= 500:
+            raise Transient(refusal.headers["x-said"]) from err
+        raise Unavailable(f"{root} cannot be listed", refusal.headers["x-said"]) from err
+    except Exception as err:
+        raise _fault(err, root) from err
+    entries = tuple((item["Key"][len(prefix) :], item["Size"]) for item in found.get("Contents", ()))
+    return Page(entries, found.get("NextContinuationToken") if found.get("IsTruncated") else None)
+
+
+def split(address: str) -> tuple[str, str]:
+    """(bucket, key) of an address.
+
+    Raises:
+        UsageError: it names no bucket.
+    """
+    bucket, _, key = address.removeprefix("s3://").removeprefix(ANONYMOUS).partition("/")
+    if not bucket or "@" in bucket or ":" in bucket:
+        raise UsageError(
+            f"{address!r} is no address of a bucket",
+            "expected s3://bucket/prefix, or s3://anonymous@bucket/prefix",
+            "Server and credentials are set in the environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID.",
+        )
+    return bucket, key.strip("/")
+
+
+def _client_of(address: str) -> Any:
+    anonymous = address.startswith(f"s3://{ANONYMOUS}")
+    return _client(os.getpid(), *_surroundings(), anonymous=anonymous)
+
+
+def _refusal(err: faults.ClientError, address: str) -> Answer:
+    """What the server answers instead, with its words in the header `x-said`."""
+    about, said = err.response.get("ResponseMetadata", {}), err.response.get("Error", {})
+    code, status = str(said.get("Code", "")), int(about.get("HTTPStatusCode", 0))
+    words = _without_secrets(f"{code} (HTTP {status}): {said.get('Message', '')}")
+    if code in _AGAIN:
+        raise Transient(words) from err
+    if code in _CREDENTIALS:
+        raise _credentials(address, words) from err
+    return Answer(status, {**about.get("HTTPHeaders", {}), "x-said": words})
+
+
+def _fault(err: Exception, address: str) -> Exception:
+    if isinstance(err, (faults.NoCredentialsError, faults.PartialCredentialsError, faults.CredentialRetrievalError)):
+        return _credentials(address, str(err))
+    if isinstance(err, _WIRE):
+        return Transient(_without_secrets(str(err)))
+    if isinstance(err, faults.ParamValidationError):
+        return UsageError(f"{address!r} is no address of a bucket", _without_secrets(str(err)), "Check source.*.root.")
+    return err
+
+
+def _credentials(address: str, said: str) -> MillError:
+    return Unavailable(
+        f"{address} may not be read",
+        said,
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), or ask without a signature: "
+        "s3://anonymous@bucket/prefix.",
+    )

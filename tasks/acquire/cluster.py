@@ -1,0 +1,192 @@
+"""Which parts of a crawl's index speak of some hosts: by `cluster.idx`, the index of the index, without reading either.
+
+An index is sorted by key, the address with its host turned round (`org,example,shop)/path`, without a leading www), and
+cut into gzip members of some thousand lines. `cluster.idx` has a line for each: key and time of its first line, file,
+offset, length (pywb's ZipNum format). So a binary search by a few small reads finds the members that a host is in.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from tasks.acquire import http
+from tasks.acquire.ranged import Ranged
+from tasks.acquire.transport import address_of, folder_of, is_remote
+
+NAME = "cluster.idx"
+MAX_LINE = 2**16
+STEP = 2**14
+SEARCHED = 64
+"""Domains that are searched for; for more of them the file of some 150 MB is read once."""
+Ranges = tuple[tuple[int, int], ...]
+
+_WWW = re.compile(r"www\d*\.")
+
+
+class BadCluster(Exception):
+    """A line is not what it should be."""
+
+
+class Reader(Protocol):
+    """What is searched: `seek` from the beginning, and `read`."""
+
+    def seek(self, offset: int, /) -> int: ...
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the file: where it begins and the next one does, and what it says of a member."""
+
+    begin: int
+    end: int
+    key: bytes
+    file: str
+    first: int
+    last: int
+
+
+def key_ranges(domain: str) -> list[tuple[bytes, bytes]]:
+    """[first, last) of the keys that a host and all below it can have."""
+    host = domain.lower().strip(".")
+    bare = _WWW.sub("", host, count=1) if _WWW.match(host) else host
+    turned = [_turned(bare), *([bare.replace(".", ",")] if _is_ip(bare) else [])]
+    found = []
+    for prefix in turned:
+        if bare == host:  # the host with "," for those below it, or ")" at its end, or ":" before a port
+            found += [(f"{prefix})", f"{prefix}-"), (f"{prefix}:", f"{prefix};")]
+        else:
+            found += [(f"{prefix})", f"{prefix}*"), (f"{prefix}:", f"{prefix};")]
+            found += [(f"{_turned(host)},", f"{_turned(host)}-")]
+    return [(first.encode(), last.encode()) for first, last in found]
+
+
+def _turned(host: str) -> str:
+    return ",".join(reversed(host.split(".")))
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def members_of(file: Reader, size: int, domains: Iterable[str]) -> dict[str, Ranges]:
+    """file of the index -> ranges of its bytes in which lines about the domains may stand; never none at all.
+
+    Args:
+        file: the opened `cluster.idx`.
+        size: its length.
+        domains: hosts, with all below them.
+
+    Raises:
+        BadCluster: a line that was read is damaged.
+    """
+    found: set[tuple[str, int, int]] = set()
+    for first, last in sorted({keys for domain in domains for keys in key_ranges(domain)}):
+        at = _lower_bound(file, size, first)
+        begin = _line_before(file, at)  # its member may hold the first such lines
+        for number, line in enumerate(_lines(file, size, begin)):
+            if number and line.key >= last:
+                break
+            found.add((line.file, line.first, line.last))
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    for name, begin, end in sorted(found):
+        known = ranges.setdefault(name, [])
+        if known and known[-1][1] == begin:
+            known[-1] = (known[-1][0], end)
+        else:
+            known.append((begin, end))
+    return {name: tuple(known) for name, known in ranges.items()}
+
+
+def _lower_bound(file: Reader, size: int, key: bytes) -> int:
+    """Where the first line of that key or a later one begins."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        line = next(_lines(file, size, _line_from(file, size, middle)), None)
+        if line is None or line.key >= key:
+            high = middle
+        else:
+            low = line.end
+    return low
+
+
+def _lines(file: Reader, size: int, begin: int) -> Iterator[Line]:
+    """Lines from one that begins here on."""
+    while begin < size:
+        text = _to_newline(file, begin)
+        yield _parsed(text, begin)
+        begin += len(text) + 1
+
+
+def _line_from(file: Reader, size: int, position: int) -> int:
+    """Where the first line at or behind a position begins."""
+    return 0 if position == 0 else min(size, position + len(_to_newline(file, position - 1)))
+
+
+def _line_before(file: Reader, position: int) -> int:
+    """Where the line before the one that begins here begins; the first has none but itself."""
+    begin = max(0, position - MAX_LINE)
+    file.seek(begin)
+    found = file.read(position - begin)[:-1].rfind(b"\n")
+    return begin + found + 1 if found >= 0 else 0
+
+
+def _to_newline(file: Reader, begin: int) -> bytes:
+    text = b""
+    while len(text) < MAX_LINE:
+        file.seek(begin + len(text))
+        data = file.read(STEP)
+        found = data.find(b"\n")
+        if found >= 0 or not data:
+            return text + data[: max(found, 0)]
+        text += data
+    raise BadCluster(f"no line ends within {MAX_LINE} bytes of {begin}")
+
+
+def _parsed(text: bytes, begin: int) -> Line:
+    key, *rest = text.split(b"\t")
+    try:
+        name, offset, length = rest[0].decode("ascii"), int(rest[1]), int(rest[2])
+    except (IndexError, ValueError) as err:
+        raise BadCluster(f"the line at {begin} is no key, file, offset and length") from err
+    if offset < 0 or length <= 0 or "/" in name:
+        raise BadCluster(f"the line at {begin} names no part of a file beside it")
+    return Line(begin, begin + len(text) + 1, key, name, offset, offset + length)
+
+
+@contextmanager
+def opened(root: str, locator: str, domains: int) -> Iterator[tuple[Reader, int]]:
+    """A `cluster.idx` to be searched for so many domains, and its size.
+
+    Raises:
+        NotFound: there is none. Unavailable: the server does not answer.
+    """
+    with tempfile.TemporaryFile() as copy:
+        if not is_remote(root):
+            with (folder_of(root) / locator).open("rb") as file:
+                yield file, file.seek(0, 2)
+            return
+        address = address_of(root, locator)
+        size = http.length(address)
+        if domains > SEARCHED or size is None:
+            size = http.download(address, copy)
+            yield copy, size
+            return
+        try:
+            searched: Reader | BinaryIO = Ranged(address)
+            searched.seek(0)
+            searched.read(1)
+        except http.NoRanges:
+            size, searched = http.download(address, copy), copy
+        yield searched, size
