@@ -39,7 +39,7 @@ LENGTHS = (30, 100, 300, 1000)
 SAME = {"nb": "no"}
 """Codes of the data for which lid.176 has another."""
 BATCH = 1024
-QUICK_LANGUAGES, QUICK_DOCUMENTS = 12, 600
+QUICK_SENTENCES, QUICK_DOCUMENTS = 40, 600
 
 Row = Mapping[str, Any]
 
@@ -51,15 +51,19 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     data = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
     if not (data / "langid").is_dir():
-        raise NotFound(f"no language data at {data / 'langid'}", fix="Set CORPUSMILL_TEST_DATA.")
+        raise NotFound(
+            f"no language data at {data / 'langid'}",
+            "the test data is not part of this repository",
+            "Set CORPUSMILL_TEST_DATA.",
+        )
     path = model_path(options.model)
     model = LanguageModel(path)
     sentences = defaultdict(list)
     for row in rows(data / "langid" / "sentences.jsonl.gz"):
         sentences[row["lang"]].append(row["text"])
-    languages = sorted(sentences)[:: len(sentences) // QUICK_LANGUAGES if options.quick else 1]
     note("accuracy")
-    scores = [accuracy(model, language, sentences[language]) for language in languages]
+    most = QUICK_SENTENCES if options.quick else None
+    scores = [accuracy(model, language, texts[:most]) for language, texts in sorted(sentences.items())]
     flags = mixtures(model, data / "langid")
     documents = wet_texts(data / "mini-crawl") or [" ".join(texts) for texts in sentences.values()]
     documents = documents[:QUICK_DOCUMENTS] if options.quick else documents
