@@ -3,7 +3,7 @@
 A page is extracted as recipes/crawl.toml does and judged by each rule file (languages are left out). Pages of kind
 `rule-breaker` name the rule they break in the truth; they may break others too. Pages marked `keep-at-risk` (verse,
 tables, lists, code) are shown one by one. Exit code 4: a rule-breaker that neither its end before the rules nor
-rules/fineweb.toml drops.
+rules/gopher.toml drops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from corpusmill.kernels.rules import apply_rules, load_rules
 from corpusmill.readers.outcomes import outcomes
 
 RULE_FILES = ("gopher", "c4", "fineweb", "dclm")
-DROPPED_BY = "fineweb"
+DROPPED_BY = "gopher"
 
 
 @dataclass

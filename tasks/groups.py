@@ -27,7 +27,7 @@ from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
 from tasks.views import View
 
-VERSIONS = {"language": 2, "measures": 1, "digests": 1, "edits": 1, "pii": 1, "quality": 1, "perplexity": 1}
+VERSIONS = {"language": 2, "measures": 2, "digests": 1, "edits": 1, "pii": 1, "quality": 1, "perplexity": 1}
 """By the part of a group's name before the colon; `measures` also of `measures:clean`. Own measures have their own."""
 
 LIBRARIES = {

@@ -36,6 +36,7 @@ def _of(project: str, *names: str) -> Family:
 
 FAMILIES: Mapping[str, Family] = {
     "gopher": Family("datatrove", (*QUALITY_MEASURES, *REPETITION_MEASURES)),
+    "body": Family("corpusmill", ("bullet_body_ratio",)),
     "fineweb": Family(
         "datatrove", ("end_mark_line_ratio", "short_line_ratio", "dup_line_body_ratio", "line_break_ratio")
     ),

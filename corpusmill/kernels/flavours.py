@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from corpusmill.kernels import feed_lines, ngram_styles
 from corpusmill.kernels.char_counts import CHAR_COUNTS, count_chars
-from corpusmill.kernels.lines import LINE_COUNTS, count_lines
 from corpusmill.kernels.slices import Slice, ratio, sums
 from corpusmill.kernels.split_words import SPLIT_BEGINS_ALNUM, SPLIT_LETTER, SPLIT_SYMBOL, split_table
 from corpusmill.kernels.words import HAS_LETTER, IS_WORD, WordTable
@@ -144,8 +143,7 @@ def _hashes(known: tuple[str, ...]) -> NDArray[np.uint64]:
 
 def _symbols(piece: Slice, spaced: bool) -> NDArray[np.int64]:
     """Number signs and ellipses; with `spaced` ". . ." too."""
-    counts = dict(zip(LINE_COUNTS, count_lines(piece.text).T, strict=True))
-    found = counts["hash_marks"] + counts["ellipses"]
+    found = piece.lines["hash_marks"] + piece.lines["ellipses"]
     return found + dict(zip(CHAR_COUNTS, count_chars(piece.text).T, strict=True))["spaced_dots"] if spaced else found
 
 

@@ -26,6 +26,7 @@ LINE_COUNTS = (
     "hash_marks",  # "#"
     "ellipses",  # "..." (not overlapping) and "…"
     "lines",  # str.splitlines
+    "body_lines",  # that are not blank
     "bullet_lines",  # that begin with "•" or "-", after blanks
     "ellipsis_lines",  # that end with "..." or "…", before blanks
     "segments",  # the text cut at runs of line feeds
@@ -73,8 +74,7 @@ def _is_dots(at: U, end: U) -> Any:
 
 
 @numba.njit(nogil=True, cache=True)
-def _is_bullet_line(at: U, end: U) -> Any:
-    at = strip_left(at, end)
+def _is_bullet(at: U, end: U) -> Any:
     return at < end and (load8(at) == _DASH or _is_wide(at, end, U(0x22), U(0x22)))
 
 
@@ -101,7 +101,7 @@ def _count(
             chars += U(byte & U(0xC0) != U(0x80))
             i += U(1)
 
-        hash_marks, ellipses, lines, bullets, trailing = U(0), U(0), U(0), U(0), U(0)
+        hash_marks, ellipses, lines, bodies, bullets, trailing = U(0), U(0), U(0), U(0), U(0), U(0)
         line, dots, j = text, text, U(0)
         while j <= last:  # one step more than places: the end of the text
             at = text + U(places[j]) if j < last else end
@@ -131,7 +131,9 @@ def _count(
             if at < line or (at == end and line == end):  # the line feed of CR LF; no line after the last break
                 continue
             lines += U(1)
-            bullets += U(_is_bullet_line(line, at))
+            begin = strip_left(line, at)
+            bodies += U(begin < at)
+            bullets += U(_is_bullet(begin, at))
             trailing += U(_is_ellipsis_line(line, at))
             line = at + width
 
@@ -183,6 +185,6 @@ def _count(
                     dup_paragraph_chars += characters(begin, stop)
 
         counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3] = chars, hash_marks, ellipses, lines
-        counts[d, 4], counts[d, 5], counts[d, 6], counts[d, 7] = bullets, trailing, segments, dup_segments
-        counts[d, 8], counts[d, 9] = dup_segment_chars, paragraphs
-        counts[d, 10], counts[d, 11] = dup_paragraphs, dup_paragraph_chars
+        counts[d, 4], counts[d, 5], counts[d, 6] = bodies, bullets, trailing
+        counts[d, 7], counts[d, 8], counts[d, 9] = segments, dup_segments, dup_segment_chars
+        counts[d, 10], counts[d, 11], counts[d, 12] = paragraphs, dup_paragraphs, dup_paragraph_chars

@@ -1,6 +1,6 @@
 """The numbers that rules are about, by family (kernels/families.py): one function per measure, named as its column.
 
-Here are the base and family `gopher`; `datatrove_measures` has datatrove's others, `flavours` those of other projects.
+Here are the base and families `gopher` and `body`; `datatrove_measures` has datatrove's others, `flavours` those of other projects.
 
 Definition "datatrove": the Gopher quality and repetition filters of datatrove 0.10.1, on the tokens of our word table
 in place of spaCy's. There a "word" of a denominator is any token, punctuation included; `word_count` and
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from corpusmill.kernels import datatrove_measures, flavours
 from corpusmill.kernels.families import FAMILIES, STOP_WORD_MEASURE, MeasureSpec
-from corpusmill.kernels.lines import LINE_COUNTS, count_lines
 from corpusmill.kernels.repeats import DUP_NGRAMS, REPEAT_COUNTS, TOP_NGRAMS, count_repeats
 from corpusmill.kernels.slices import Slice, ratio
 from corpusmill.kernels.stop_words import count_stop_words
@@ -91,14 +90,15 @@ def count(piece: Slice) -> Counts:
     table = piece.table
     tokens = np.zeros((len(table), len(TOKEN_COUNTS)), np.int64)
     _count_tokens(table.offsets, table.exact, table.chars, table.flags, _stop_word_hashes(), tokens)
-    counts: dict[str, NDArray[np.int64]] = {}
-    for names, values in (
-        (TOKEN_COUNTS, tokens),
-        (LINE_COUNTS, count_lines(piece.text)),
-        (REPEAT_COUNTS, count_repeats(table)),
-    ):
+    counts = dict(piece.lines)
+    for names, values in ((TOKEN_COUNTS, tokens), (REPEAT_COUNTS, count_repeats(table))):
         counts |= {name: values[:, i] for i, name in enumerate(names)}
     return counts
+
+
+def body(piece: Slice) -> Columns:
+    """Family `body`: as some of `gopher`, but blank lines do not count. Our extractor sets paragraphs apart by them."""
+    return {"bullet_body_ratio": ratio(piece.lines["bullet_lines"], piece.lines["body_lines"])}
 
 
 Measure = Callable[[Counts], NDArray]
@@ -231,6 +231,7 @@ def _count_tokens(
 
 _FAMILIES: Mapping[str, Callable[[Slice], Columns]] = {
     "gopher": gopher,
+    "body": body,
     "fineweb": datatrove_measures.fineweb,
     "page": datatrove_measures.page,
     "code": datatrove_measures.code,

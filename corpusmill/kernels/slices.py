@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.feed_lines import FEED_COUNTS, count_feed_lines
+from corpusmill.kernels.lines import LINE_COUNTS, count_lines
 from corpusmill.kernels.split_words import normal_table, split_table
 from corpusmill.kernels.words import WordTable, text_buffers, word_table
 
@@ -49,6 +50,12 @@ class Slice:
         begins = (data[first:last] & 0xC0) != 0x80  # the first byte of each character
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(begins, dtype=np.int64)])
         return before[bounds[1:] - first] - before[bounds[:-1] - first]
+
+    @cached_property
+    def lines(self) -> dict[str, NDArray[np.int64]]:
+        """Counts over lines and paragraphs (LINE_COUNTS), each int64[D]."""
+        counts = count_lines(self.text)
+        return {name: counts[:, i] for i, name in enumerate(LINE_COUNTS)}
 
     def feed_lines(self, style: int, paragraphs: bool = False) -> dict[str, NDArray[np.int64]]:
         """Counts over lines or paragraphs in a style of `feed_lines`, each int64[D]."""

@@ -212,7 +212,13 @@ def redpajama(text: str) -> dict[str, float]:
     return {f"redpajama_{name}": value for name, value in found.items()}
 
 
+def body(text: str) -> dict[str, float]:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return {"bullet_body_ratio": ratio(sum(line.lstrip().startswith(("•", "-")) for line in lines), len(lines))}
+
+
 FAMILIES: dict[str, Callable[[str], dict[str, float]]] = {
+    "body": body,
     "fineweb": fineweb,
     "page": page,
     "code": code,

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpusmill import schema
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels.families import DEFINITIONS, FAMILIES, MeasureSpec
 from corpusmill.kernels.measures import measures
@@ -63,7 +62,9 @@ def batch(**columns: list[float | None]) -> pa.RecordBatch:
 
 def test_gopher_has_the_bounds_of_datatrove() -> None:
     found: dict[str, tuple[float | None, float | None]] = {}
-    for each in load_rules(GOPHER).rules:
+    rules = load_rules(GOPHER).rules
+    assert [rule.name for rule in rules if rule.definition == "corpusmill"] == ["too_many_bullet_paragraphs"]
+    for each in rules[:-1]:
         low, high = found.get(each.measure, (None, None))
         found[each.measure] = (each.min if each.min is not None else low, each.max if each.max is not None else high)
         assert each.definition == "datatrove"
@@ -73,8 +74,8 @@ def test_gopher_has_the_bounds_of_datatrove() -> None:
 
 def test_a_rule_file_has_a_digest_of_what_decides() -> None:
     rules = load_rules(GOPHER)
-    assert (rules.name, rules.version, len(rules.rules)) == ("gopher", 1, 23)
-    assert rules.digest[:16] == "de5453ac86a661a1"
+    assert (rules.name, rules.version, len(rules.rules)) == ("gopher", 2, 24)
+    assert rules.digest[:16] == "12525f12f836bbc8"
 
 
 def test_sentences_and_comments_do_not_change_the_digest_and_bounds_do(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_sentences_and_comments_do_not_change_the_digest_and_bounds_do(tmp_path:
     digest = load_rules(write(tmp_path, text)).digest
     assert load_rules(write(tmp_path, text.replace("fewer than 50 words", "few words") + "# more\n")).digest == digest
     assert load_rules(write(tmp_path, text.replace("min = 50\n", "min = 51\n"))).digest != digest
-    assert load_rules(write(tmp_path, text.replace("version = 1", "version = 2"))).digest != digest
+    assert load_rules(write(tmp_path, text.replace("version = 2", "version = 3"))).digest != digest
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
@@ -208,15 +209,16 @@ def test_decisions_equal_plain_python(rows: list[tuple[float, ...]], bounds: lis
 
 
 def test_no_documents_give_no_decisions() -> None:
-    empty = pa.RecordBatch.from_pylist([], schema=schema.MEASURES)
-    assert [len(column) for column in apply_rules(empty, load_rules(GOPHER))] == [0, 0, 0, 0]
+    rules = load_rules(GOPHER)
+    empty = pa.RecordBatch.from_pylist([], schema=rules.measured("raw").schema)
+    assert [len(column) for column in apply_rules(empty, rules)] == [0, 0, 0, 0]
 
 
 def test_every_hostile_document_gets_a_decision_and_tiny_ones_go(data_dir: Path) -> None:
     lines = (data_dir / "hostile" / "B35-tiny-documents.jsonl").read_text("utf-8").split("\n")
     texts = [json.loads(line)["text"] for line in lines if line]
     rules = load_rules(GOPHER)
-    reason, failed, value, _ = apply_rules(measures(column(texts)), rules)
+    reason, failed, value, _ = apply_rules(measures(column(texts), rules.measured("raw")), rules)
     assert reason.is_valid().to_pylist() == [True] * 20 + [False]
     assert value.null_count == 1
     too_few = [r.name for r in rules.rules].index("too_few_words")
@@ -228,7 +230,7 @@ def test_languages_without_spaces_are_measured_by_characters(data_dir: Path) -> 
     lines = (data_dir / "hostile" / "B32-no-space-languages.jsonl").read_text("utf-8").split("\n")
     texts = [json.loads(line)["text"] for line in lines if line]
     rules = load_rules(GOPHER)
-    for bits in apply_rules(measures(column(texts)), rules)[1].to_pylist():
+    for bits in apply_rules(measures(column(texts), rules.measured("raw")), rules)[1].to_pylist():
         broken = {r.name for i, r in enumerate(rules.rules) if bits >> i & 1}
         assert broken <= {"words_too_short", "too_few_stop_words"}
 
@@ -399,3 +401,43 @@ def test_language_rules_default_to_english_stop_words() -> None:
     rules = RuleSet("t", 1, "", (rule("s", "stop_word_count", 2, None),), languages={"fr": LanguageRules({})})
     got = apply_rules(batch(stop_word_count=[1, 2]), rules, pa.array(["fr", "fr"]))
     assert got[0].to_pylist() == ["s", None]
+
+
+def hostile(data_dir: Path, name: str) -> list[dict[str, str]]:
+    lines = (data_dir / "hostile" / f"{name}.jsonl").read_text("utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+def judged(file: str, rows: list[dict[str, str]]) -> list[tuple[str | None, float | None, float | None]]:
+    """(reason, value, bound) of each text by a rule file of the raw text."""
+    rules = load_rules(GOPHER.parent / f"{file}.toml")
+    found = measures(column([row["text"] for row in rows]), rules.measured("raw"))
+    reason, _, value, bound = apply_rules(found, rules, pa.array([row.get("lang", "en") for row in rows]))
+    return list(zip(reason.to_pylist(), value.to_pylist(), bound.to_pylist(), strict=True))
+
+
+def test_languages_without_spaces_are_kept_by_the_rules_for_them(data_dir: Path) -> None:
+    rows = hostile(data_dir, "B32-no-space-languages")
+    assert [row["lang"] for row in rows] == ["th", "zh", "ja"]
+    assert judged("multilingual", rows) == [(None, None, None)] * 3
+
+
+def test_code_and_a_recipe_are_kept_and_a_poem_goes_by_its_refrain(data_dir: Path) -> None:
+    rows = {row["id"]: row for row in hostile(data_dir, "B33-genres")}
+    assert judged("code", [rows["B33-code"]]) == [(None, None, None)]
+    assert judged("gopher", [rows["B33-recipe"]]) == [(None, None, None)]
+    ((reason, value, bound),) = judged("gopher", [rows["B33-poem"]])
+    assert (reason, bound) == ("duplicate_line_characters", 0.2)
+    assert value == pytest.approx(0.23, abs=0.01)
+
+
+def test_bullets_with_blank_lines_between_them_are_a_list_too() -> None:
+    text = "\n\n".join(
+        f"• The mill of the village number {i} has a wheel, which turns" for i in range(9)
+    )
+    assert judged("gopher", [{"text": text}])[0][0] in ("top_4gram", "duplicate_5grams", "too_many_bullet_paragraphs")
+    rules = load_rules(GOPHER)
+    failed = apply_rules(measures(column([text]), rules.measured("raw")), rules)[1].to_pylist()[0]
+    broken = [rule.name for i, rule in enumerate(rules.rules) if failed >> i & 1]
+    assert "too_many_bullet_paragraphs" in broken
+    assert "too_many_bullet_lines" not in broken
