@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lineage": ("corpusmill.commands.datasets:lineage", "From checkpoints and shards back to the files of the crawl."),
     "verify": ("corpusmill.commands.datasets:verify", "Check every digest, row and count of a dataset."),
     "export": ("tasks.commands:export", "Write documents, or the fate of every record, to files."),
+    "lsh": ("corpusmill.commands.lsh:lsh", "Recommend LSH bands and rows, and draw what they find and miss."),
     "train": ("training.commands:train", "Train a model on a dataset."),
     "up": ("flows.platform:up", "Start server, pools, deployments and workers, and leave them running."),
     "down": ("flows.platform:down", "Stop what `up` started: workers first, then the server."),
