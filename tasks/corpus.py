@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,10 @@ def texts(sources: Sequence[str], store: str, field: str = "text", by_line: bool
         else:
             try:
                 opened = opened or open_store(store)
-            except NotFound as err:
+                name, digest = opened.resolve(source)
+            except (NotFound, UsageError) as err:
                 raise NotFound(f"{source}: no such file or folder", f"and no dataset: {err.what}", err.do) from err
-            yield from _dataset_texts(opened, source)
+            yield from _dataset_texts(opened, opened.manifest(digest, name))
 
 
 def _file_texts(path: Path, field: str, by_line: bool) -> Iterator[str]:
@@ -137,10 +138,9 @@ def _damaged(path: Path, reason: str) -> Unavailable:
     return Unavailable(f"{path} is {reason}", "expected a whole file, plain or compressed", "Fetch it again.")
 
 
-def _dataset_texts(store: Store, ref: str) -> Iterator[str]:
+def _dataset_texts(store: Store, manifest: Mapping[str, Any]) -> Iterator[str]:
     from tasks.export import rows
 
-    name, digest = store.resolve(ref)
-    for row in rows(store, store.manifest(digest, name)):
+    for row in rows(store, manifest):
         if row["doc_id"] is not None and row["stage"] is None:
             yield row["text"]
