@@ -176,7 +176,17 @@ class Text(Folder):
     pattern: str = Field("**/*.txt*", description="Which files below root, as a glob.")
 
 
-Source = Annotated[CommonCrawl | Files | Jsonl | Parquet | Code | MediaWiki | Latex | Text, Field(discriminator="kind")]
+class OwnSource(Folder):
+    """A source of your own: a module outside of this repository that reads its files (docs/how-to/add-a-source.md)."""
+
+    kind: Literal["own"]
+    module: str = Field(pattern=r"^[A-Za-z_][\w.]*$", description="package.module, with VERSION and read.")
+    options: dict[str, Any] = Field({}, description="What the module is told; part of the identity.")
+
+
+Source = Annotated[
+    CommonCrawl | Files | Jsonl | Parquet | Code | MediaWiki | Latex | Text | OwnSource, Field(discriminator="kind")
+]
 
 
 class Extract(Section):

@@ -5,9 +5,6 @@ To add one: a kernel, a line in `groups_of`, and its columns in the schema.
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.metadata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -17,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpusmill import schema
+from corpusmill import plugins, schema
 from corpusmill.config import Deduplicate, Own, Recipe
-from corpusmill.errors import NotFound, UsageError
+from corpusmill.errors import UsageError
 from corpusmill.kernels import digests, language, measures, minhash
 from corpusmill.kernels.families import MeasureSpec
 from corpusmill.kernels.rules import RuleSet
@@ -201,7 +198,8 @@ def _perplexity(path: Path) -> Callable[[Any], pa.Array]:
 
 
 def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
-    function, identity = own_function(own.function)
+    function = plugins.named(own.function)
+    identity = {**plugins.identity(own.function.partition(":")[0]), "function": own.function}
     column = f"own_{name}"
 
     def judge(text: pa.LargeStringArray) -> pa.RecordBatch:
@@ -223,32 +221,3 @@ def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
         view=own.view,
         version=identity["version"],
     )
-
-
-@lru_cache(maxsize=16)
-def own_function(name: str) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """A function of yours by `package.module:function`, and what its results rest on: the VERSION that the module
-    declares, the version of its package, the sha256 of the module's file.
-
-    Raises:
-        NotFound: no such module or function. UsageError: the module declares no VERSION.
-    """
-    module_name, _, function_name = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-        function = getattr(module, function_name)
-    except (ImportError, AttributeError) as err:
-        raise NotFound(
-            f"no function {name}", str(err), "Install its package, or put its folder on PYTHONPATH."
-        ) from err
-    version = getattr(module, "VERSION", None)
-    if isinstance(version, bool) or not isinstance(version, int):
-        raise UsageError(
-            f"{module_name} declares no VERSION", f"expected a whole number, got {version!r}", "Add VERSION = 1 to it."
-        )
-    try:
-        package = importlib.metadata.version(module_name.partition(".")[0])
-    except importlib.metadata.PackageNotFoundError:
-        package = ""
-    digest = hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()
-    return function, {"function": name, "version": version, "package": package, "sha256": digest}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from corpusmill.config import Recipe
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import code, common_crawl, files, jsonl, latex, mediawiki, parquet, text
+from tasks.acquire import code, common_crawl, files, jsonl, latex, mediawiki, own, parquet, text
 from tasks.acquire.sizes import asked, known
 from tasks.acquire.transport import Fetched, fetch
 from tasks.acquire.units import SourceUnit, blocks_of
@@ -54,6 +54,7 @@ SOURCES: dict[str, SourceModule] = {
     "mediawiki": mediawiki,
     "latex": latex,
     "text": text,
+    "own": own,
 }
 """kind -> its module."""
 LISTED = "common-crawl"
