@@ -21,6 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill import schema
+from corpusmill.kernels.ftz_model import read_tables
+from corpusmill.kernels.ftz_predict import best_labels
 from corpusmill.kernels.language_codes import UNDETERMINED, code_of
 from corpusmill.kernels.language_lines import EDGE_CHARS, HEAD_CHARS, MIDDLE_CHARS, lines, places
 from corpusmill.kernels.words import text_buffers
@@ -50,7 +52,8 @@ class LanguageModel:
             ValueError: the file is not a fastText model.
         """
         self._model = fasttext.load_model(str(path))
-        labels = self._model.labels
+        self._tables = read_tables(path)
+        labels = self._tables.labels if self._tables else self._model.labels
         self.codes = [*dict.fromkeys(map(code_of, labels))]
         """ISO 639 codes that the model tells apart; two labels may share one."""
         numbers = {code: number for number, code in enumerate(self.codes)}
@@ -96,11 +99,20 @@ class LanguageModel:
         code, score = np.full(len(rows), _NOTHING), np.zeros(len(rows), np.int64)
         spoken = np.flatnonzero(made.letters)
         if len(spoken):
-            labels, probabilities = self._model.predict([made.line(int(i)).lower() for i in spoken])
-            code[spoken] = [self._number[label] for (label,) in labels]
-            # Python's floats and rounding, as for single strings: fastText gives the same float32 either way
-            score[spoken] = [min(10_000, round(float(p[0]) * 10_000)) for p in probabilities]
+            labels, probabilities = self._best([made.line(int(i)).lower() for i in spoken])
+            code[spoken] = [self._number[label] for label in labels]
+            score[spoken] = [min(10_000, round(probability * 10_000)) for probability in probabilities]
         return code, score
+
+    def _best(self, texts: list[str]) -> tuple[list[str], list[float]]:
+        """The best label of each line and its probability."""
+        if self._tables is None:
+            labels, probabilities = self._model.predict(texts)
+            return [label for (label,) in labels], [float(p[0]) for p in probabilities]
+        encoded = [text.encode("utf-8") for text in texts]
+        offsets = np.cumsum([0, *map(len, encoded)])
+        numbers, found = best_labels(self._tables, b"".join(encoded), offsets)
+        return [self._tables.labels[number] for number in numbers], found.astype(np.float64).tolist()
 
 
 def _differs(code: Ints, other: Ints, certainty: Ints) -> NDArray[np.bool_]:

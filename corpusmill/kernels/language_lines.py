@@ -29,6 +29,7 @@ EDGE_CHARS = 300
 """First and last characters of a shorter text, to be compared with the whole."""
 
 _IS_ALPHA, _IS_SPACE = U(ALPHA), U(SPACE)
+_SMALL_S = U(0x200000)  # the third byte as a small letter
 _END_MARK = U(int.from_bytes(b"</s>", "little"))
 _OTHER, _SPACE, _LETTER, _WIDE, _LESS = (U(c) for c in range(5))
 
@@ -169,7 +170,7 @@ def _lines(
                     kind = _SPACE
                 elif entry & _IS_ALPHA != U(0):
                     kind = _LETTER
-            elif kind == _LESS and at + U(4) <= end and load32(at) == _END_MARK:
+            elif kind == _LESS and at + U(4) <= end and load32(at) | _SMALL_S == _END_MARK:
                 width, kind = U(4), _SPACE
             if kind == _SPACE:
                 blank = n > start

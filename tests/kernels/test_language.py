@@ -81,7 +81,14 @@ class Reference:
 
     @staticmethod
     def line(text: str) -> str:
-        return re.sub(r"\s+", " ", text.replace("</s>", " ")).strip()
+        return re.sub(r"\s+", " ", re.sub("</[sS]>", " ", text)).strip()
+
+
+def agree(found: list[dict[str, Any]], expected: list[tuple[str, int, bool]]) -> None:
+    """Equal, but for the last digit of scores: our sums of float32 are rounded elsewhere than fastText's."""
+    for row, (language, score, flag) in zip(found, expected, strict=True):
+        assert (row["language"], row["language_mixed"]) == (language, flag)
+        assert abs(row["language_score_e4"] - score) <= 1
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +148,7 @@ def test_a_short_text_is_judged_by_its_beginning_alone(model: LanguageModel) -> 
 def test_batches_are_judged_as_documents_one_by_one(
     model: LanguageModel, reference: Reference, values: list[str], before: int
 ) -> None:
-    found = [tuple(row.values()) for row in rows(model, *values, before=before)]
-    assert found == [reference(value) for value in values]
+    agree(rows(model, *values, before=before), [reference(value) for value in values])
 
 
 def test_shared_texts_are_judged_as_documents_one_by_one(
@@ -150,10 +156,10 @@ def test_shared_texts_are_judged_as_documents_one_by_one(
 ) -> None:
     udhr, mixtures = shared(data_dir, "udhr")[::9], shared(data_dir, "mixed")[::4]
     values = [row["text"] for row in udhr + mixtures] + [udhr[0]["text"] + mixtures[0]["text"] * 3, ENGLISH * 300]
-    found = [tuple(row.values()) for row in rows(model, *values)]
-    assert found == [reference(value) for value in values]
-    assert len({language for language, *_ in found}) > 20
-    assert sum(flag for *_, flag in found) > 5
+    found = rows(model, *values)
+    agree(found, [reference(value) for value in values])
+    assert len({row["language"] for row in found}) > 20
+    assert sum(row["language_mixed"] for row in found) > 5
 
 
 @settings(max_examples=150)
