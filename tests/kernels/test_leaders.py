@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.kernels.jaccard import Sets, jaccard
-from corpusmill.kernels.leaders import Keepers, KeeperSearch, preference_rank
+from corpusmill.kernels.leaders import Keepers, KeeperSearch, KeptBefore, preference_rank
 
 THRESHOLD = 0.6
 
@@ -219,3 +219,47 @@ def test_preference_is_length_then_date_then_id():
         [bytes([7]) * 16, bytes([1]) * 16, bytes([2]) * 16, bytes([255]) * 16, bytes([3]) * 16],
     )
     assert np.argsort(rank).tolist() == [4, 3, 2, 1, 0]
+
+
+@settings(max_examples=80, deadline=None)
+@given(corpora(), corpora())
+def test_documents_kept_before_stay_and_are_preferred_to_all_others(old, new):
+    """The same as searching the old and the new together, the old ones first and told to have nothing in common."""
+    old_documents, old_keys, _ = old
+    documents, keys, rank = new
+    apart = [d or {1000 * (i + 1)} for i, d in enumerate(old_documents)]
+    kept = [i for i, d in enumerate(apart) if all(_similarity(d, e) < THRESHOLD for e in apart[:i])]
+    apart, old_keys = [apart[i] for i in kept], old_keys[kept]
+    met = [(i, b) for i in range(len(apart)) for b in range(2) if old_keys[i, b] in keys[:, b]]
+    chosen = sorted({i for i, _ in met})
+    before = KeptBefore(
+        np.array([len(apart[i]) for i in chosen], np.int32),
+        np.array([old_keys[i, b] for i, b in met], np.uint64),
+        np.array([b for _, b in met], np.int64),
+        np.array([chosen.index(i) for i, _ in met], np.int64),
+    )
+    sets = sets_of([*documents, *(apart[i] for i in chosen)])
+    found = KeeperSearch(
+        keys, rank, np.diff(sets.offsets)[: len(documents)], min_jaccard=THRESHOLD, max_pivots=64, kept=before
+    )
+    while len(pairs := found.next_pairs()):
+        assert (pairs < len(documents)).any(axis=1).all()  # old ones are not compared with one another
+        found.settle(jaccard(sets, sets, pairs))
+    result = found.result()
+    both = search(
+        [*apart, *documents],
+        np.concatenate([old_keys, keys]),
+        np.concatenate([np.arange(len(apart)), len(apart) + rank]),
+        max_pivots=64,
+    )
+    assert result.complete
+    assert len(result.keeper) == len(documents)
+    names = [*range(len(apart), len(apart) + len(documents)), *chosen]
+    for d, keeper in enumerate(result.keeper.tolist()):
+        there = both.keeper[len(apart) + d]
+        assert there == (-1 if keeper < 0 else names[keeper])
+        assert result.similarity[d] == pytest.approx(both.similarity[len(apart) + d], abs=0, nan_ok=True)
+
+
+def _similarity(a: set[int], b: set[int]) -> float:
+    return len(a & b) / len(a | b) if a | b else 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -63,3 +65,27 @@ def test_band_keys_are_frozen():
 
 
 FROZEN = [12849346627404636413, 9430026708623865463]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=60), st.integers(1, 4))
+def test_buckets_of_entries_are_those_of_their_keys_in_whatever_partition(entries, partitions):
+    """Entries in any order, cut by ranges of keys: the same buckets as of all together, members by rank."""
+    keys = lsh.spread(np.array([k for k, _ in entries], np.uint64))
+    ranks = np.array([r for _, r in entries], np.uint32)
+    expected: dict[int, list[int]] = {}
+    for key, rank in zip(keys.tolist(), ranks.tolist(), strict=True):
+        expected.setdefault(key, []).append(rank)
+    found: dict[int, list[int]] = {}
+    where = lsh.partition_of(keys, partitions)
+    assert not len(where) or (where.min() >= 0 and where.max() < partitions)
+    before = -1
+    for number in range(partitions):
+        here = np.flatnonzero(where == number)
+        order, offsets = lsh.bucket_entries(keys[here], ranks[here])
+        for a, b in pairwise(offsets):
+            key = int(keys[here][order[a]])
+            assert key > before  # ranges ascend
+            before = key
+            found[key] = ranks[here][order[a:b]].tolist()
+    assert found == {key: sorted(members) for key, members in expected.items() if len(members) > 1}

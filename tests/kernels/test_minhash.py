@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpusmill.kernels.digests import normalise
 from corpusmill.kernels.minhash import EMPTY, Shingling, permutations, shingle_sets, shingles, signatures
 from corpusmill.kernels.minhash_checks import collision_identity, datasketch_check
 from tests.kernels import reference
@@ -150,3 +151,43 @@ def test_settings_below_one_are_refused(wrong: dict[str, int]) -> None:
 def test_no_documents_give_no_signatures() -> None:
     counts, signature = signatures(column([]), ngram=5, num_perm=16, seed=1)
     assert (counts.shape, signature.shape) == ((0,), (0, 16))
+
+
+@given(st.lists(st.text("aB é—1.\n中", max_size=12), max_size=4), st.integers(1, 4))
+def test_shingles_of_characters_are_those_of_the_normalised_text(values: list[str], n: int) -> None:
+    """Equal where the runs of n characters of the folded words, one space between, are equal; as many as these."""
+    kind = Shingling(n, "char")
+    text = column(values)
+    sets = shingle_sets(text, kind)
+    data, ends = normalise(text)
+    begin, known = 0, {}
+    for d, end in enumerate(ends.tolist()):
+        whole = data[begin:end].tobytes().decode("utf-8")
+        runs = {whole[i : i + n] for i in range(len(whole) - n + 1)}
+        hashes = set(sets.hashes[sets.offsets[d] : sets.offsets[d + 1]].tolist())
+        assert len(hashes) == len(runs)
+        for run in runs:
+            (alone,) = shingle_sets(column([run]), kind).hashes.tolist() if run == run.strip() else (None,)
+            assert alone is None or alone in hashes
+        known[d] = (runs, hashes)
+        begin = end
+    for runs, hashes in known.values():
+        for others, other_hashes in known.values():
+            assert len(runs & others) == len(hashes & other_hashes)
+
+
+def test_digits_count_as_one_only_where_that_is_asked_for() -> None:
+    one, other = "on 12 May 2024 some 310 came", "on 98 May 1999 some 777 came"
+    plain = shingle_sets(column([one, other]), Shingling(2))
+    folded = shingle_sets(column([one, other]), Shingling(2, fold_digits=True))
+    assert set(folded.hashes[: folded.offsets[1]]) == set(folded.hashes[folded.offsets[1] :])
+    assert set(plain.hashes[: plain.offsets[1]]) != set(plain.hashes[plain.offsets[1] :])
+    assert Shingling(2, fold_digits=True).identity != Shingling(2).identity
+    signed = signatures(column([one, other]), ngram=2, num_perm=8, seed=1, shingling=Shingling(2, fold_digits=True))
+    assert (signed.signature[0] == signed.signature[1]).all()
+
+
+@pytest.mark.parametrize("wrong", [{"n": 0}, {"unit": "byte"}])
+def test_a_shingle_that_is_none_is_refused(wrong: dict) -> None:
+    with pytest.raises(ValueError, match=r"ngram must be at least 1|made of word or char"):
+        Shingling(**wrong)
