@@ -1,11 +1,11 @@
-"""Language: accuracy by language and length, upper-case twins, mixed texts, and CPU beside the model alone.
+"""Language: accuracy by language and length, upper-case twins, mixed texts, and CPU beside fastText alone.
 
 Texts are sentences in 75 languages from the test data (CORPUSMILL_TEST_DATA), joined until they are long enough and cut
 at the length of a column. A twin is the same text in upper case. CPU is measured on documents of a crawl's WET texts
 where there are some, else on the joined sentences; three arms in turn:
 
-  identify       what judge calls: windows, lines, model, second windows
-  model alone    the model on the lines that the first windows give, one call a batch
+  identify       what judge calls: windows, lines, model (compressed ones run by us), second windows
+  fasttext alone fastText on the lines that the first windows give, one call a batch
   one by one     the first windows prepared by Python's string methods, one call a document
 """
 
@@ -149,7 +149,7 @@ def arms(model: LanguageModel, path: Path, documents: Sequence[str]) -> dict[str
 
     return {
         "identify": timed(lambda: [model.identify(batch) for batch in batches]),
-        "model alone": timed(lambda: [alone.predict(list(texts)) for texts in prepared]),
+        "fasttext alone": timed(lambda: [alone.predict(list(texts)) for texts in prepared]),
         "one by one": timed(lambda: [one_by_one(document) for document in documents]),
     }
 
@@ -193,7 +193,7 @@ def _report(
         "accuracy_300": float(means[LENGTHS.index(300)]),
         "twins": sum(sum(s["twins"].values()) for s in known) / sum(sum(s["texts"].values()) for s in known),
         "one_by_one": least["one by one"] / least["identify"],
-        "model_share": least["model alone"] / least["identify"],
+        "fasttext_alone": least["fasttext alone"] / least["identify"],
     }
     document = {
         "subject": "language",

@@ -25,7 +25,7 @@ def test_the_quick_run_holds_its_floors(data_dir: Path, capsys, monkeypatch) -> 
         pytest.skip(str(err))
     document = json.loads(capsys.readouterr().out)
     ratios = {ratio["name"]: ratio for ratio in document["ratios"]}
-    assert ratios.keys() == {"accuracy_300", "twins", "one_by_one", "model_share"}
+    assert ratios.keys() == {"accuracy_300", "twins", "one_by_one", "fasttext_alone"}
     assert ratios["accuracy_300"]["ok"]  # CPU of so few documents on a busy machine proves nothing
     assert ratios["twins"]["ok"]
     assert code in (0, 4)
@@ -33,7 +33,7 @@ def test_the_quick_run_holds_its_floors(data_dir: Path, capsys, monkeypatch) -> 
     assert len(known) > 60
     assert all(0 <= score["right"]["300"] <= score["texts"]["300"] for score in known)
     assert document["mixed"]["5"][0] > document["mixed"]["1"][0]
-    assert set(document["cpu_s"]) == {"identify", "model alone", "one by one"}
+    assert set(document["cpu_s"]) == {"identify", "fasttext alone", "one by one"}
 
 
 def test_without_data_the_message_says_what_to_set(tmp_path: Path, monkeypatch) -> None:

@@ -31,7 +31,7 @@ RESERVED = re.compile(rb"(?:^|\.)example(?:\.(?:com|org|net|edu))?$", re.IGNOREC
 _NOBODY = """
 you your yourname your.name your-name your_name youremail your.email your-email me myname my.name name username user
 user1 user2 users email e-mail mail address someone somebody anyone person customer client example sample test
-testuser tester demo foo bar baz foobar admin administrator root info contact support sales help hello noreply
+testuser tester demo author foo bar baz foobar admin administrator root info contact support sales help hello noreply
 no-reply postmaster webmaster hostmaster abuse security alice bob carol john jane johndoe john.doe jdoe janedoe
 jane.doe joe first.last firstname.lastname first.lastname xyz abc a b x y u nobody
 """
