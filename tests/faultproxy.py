@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 SLOW_DOWN = (
     b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>'
 )
+NO_CHECKSUMS = b'<?xml version="1.0"?><Error><Code>InvalidArgument</Code><Message>Unknown checksum.</Message></Error>'
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "proxy-connection"}
 
 
@@ -66,6 +67,10 @@ class FaultProxy(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         """Connections that were reset are no news."""
 
+    def refuses(self, headers: dict[str, str]) -> bool:
+        """Whether a request is refused for its headers (names in lower case): answered 400, and counted."""
+        return False
+
     @property
     def address(self) -> str:
         """Where it listens."""
@@ -82,7 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.requests[path] += 1
             kind, place = self.server.plan.draw(path, self.server.requests[path])
-        if kind == "busy":
+        if self.server.refuses({name.lower(): value for name, value in self.headers.items()}):
+            self._count("refused")
+            self._send(400, {}, NO_CHECKSUMS)
+        elif kind == "busy":
             self._count(kind)
             after = self.server.plan.retry_after
             self._send(503, {"Retry-After": after} if after is not None else {}, SLOW_DOWN)
@@ -160,15 +168,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def faulty(upstream: Path | str, faults: Faults | None = None, *, checksums: bool = True) -> Iterator[FaultProxy]:
+def faulty(
+    upstream: Path | str, faults: Faults | None = None, *, checksums: bool = True, kind: type[FaultProxy] = FaultProxy
+) -> Iterator[FaultProxy]:
     """A running server over a folder, or before another server.
 
     Args:
         upstream: a folder, or the address of a server.
         faults: how often what goes wrong; nothing, if None.
         checksums: over a folder: whether an ETag is the MD5 of the file, as with S3, or missing.
+        kind: of server, where it differs in what it refuses.
     """
-    server = FaultProxy(upstream, faults or Faults(), checksums)
+    server = kind(upstream, faults or Faults(), checksums)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:

@@ -56,19 +56,18 @@ def key_ranges(domain: str) -> list[tuple[bytes, bytes]]:
     """[first, last) of the keys that a host and all below it can have."""
     host = domain.lower().strip(".")
     bare = _WWW.sub("", host, count=1) if _WWW.match(host) else host
-    turned = [_turned(bare), *([bare.replace(".", ",")] if _is_ip(bare) else [])]
-    found = []
-    for prefix in turned:
-        if bare == host:  # the host with "," for those below it, or ")" at its end, or ":" before a port
-            found += [(f"{prefix})", f"{prefix}-"), (f"{prefix}:", f"{prefix};")]
-        else:
-            found += [(f"{prefix})", f"{prefix}*"), (f"{prefix}:", f"{prefix};")]
-            found += [(f"{_turned(host)},", f"{_turned(host)}-")]
+    # Behind a host comes "," for those below it, or ")" at its end, or ":" before a port; "-" and letters sort behind.
+    found = [(f"{name})", f"{name}-") for name in _turned(host)] + [(f"{name}:", f"{name};") for name in _turned(host)]
+    if bare != host:  # the key of the host itself, but not of others below what is left of it
+        found += [(f"{name})", f"{name}*") for name in _turned(bare)]
+        found += [(f"{name}:", f"{name};") for name in _turned(bare)]
     return [(first.encode(), last.encode()) for first, last in found]
 
 
-def _turned(host: str) -> str:
-    return ",".join(reversed(host.split(".")))
+def _turned(host: str) -> list[str]:
+    """A host as keys have it; numeric addresses stand in either order."""
+    turned = ",".join(reversed(host.split(".")))
+    return [turned, host.replace(".", ",")] if _is_ip(host) else [turned]
 
 
 def _is_ip(host: str) -> bool:
