@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bench.extraction_sets import Page, tokens
 from corpusmill.extractor.features import features
+from corpusmill.extractor.product import described
 from corpusmill.extractor.scan import Line, Scan, scan
 from extractor_training.align import matched
 
@@ -39,6 +40,8 @@ class Example:
     truth: NDArray[np.int32]
     """How often the truth has each word."""
     numbers: dict[str, int]
+    description: str
+    """Of the product that it is of, by JSON-LD."""
 
     def counts(self) -> NDArray[np.int64]:
         """Words of each line."""
@@ -67,7 +70,8 @@ def line_texts(found: Scan) -> list[str]:
 
 def example(set_name: str, page: Page) -> Example:
     """Features and labels of a page."""
-    found = scan(page.text().encode("utf-8", "replace"))
+    html_bytes = page.text().encode("utf-8", "replace")
+    found = scan(html_bytes)
     numbers: dict[str, int] = {}
     lines = [[numbers.setdefault(word, len(numbers)) for word in tokens(text)] for text in line_texts(found)]
     truth = np.array([numbers.setdefault(word, len(numbers)) for word in tokens(page.truth or "")], np.int32)
@@ -89,6 +93,7 @@ def example(set_name: str, page: Page) -> Example:
         offsets,
         np.bincount(truth, minlength=len(numbers)).astype(np.int32),
         numbers,
+        described(html_bytes),
     )
 
 

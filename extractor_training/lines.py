@@ -30,6 +30,8 @@ PARAMETERS: dict[str, Any] = {
 }
 SAMPLED_PER_PAGE = 100
 """Lines of a page that are drawn, about: by weight, and weighted up for it. All lines cost five times the time."""
+UNNAMED_PER_PAGE, UNNAMED_WEIGHT = 40, 0.3
+"""Lines of a page without names that are drawn, about, and what each counts."""
 
 
 SET_WEIGHTS = {"article-extraction-benchmark": 2.0}
@@ -42,13 +44,24 @@ def weights(page: Example) -> NDArray[np.float64]:
     return words / (min(int(words.sum()), 3 * int(page.truth.sum()) + 50) + 1e-9) + 1e-4
 
 
-def drawn(pages: Sequence[Example]) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]:
-    """Features, labels and weights of a sample of the pages' lines."""
+Sample = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]
+"""Features, labels and weights of lines."""
+
+
+def sample(pages: Sequence[Example], nameless: Sequence[Example]) -> Sample:
+    """A sample of the pages' lines, and a smaller one of the same pages without names."""
+    named, unnamed = drawn(pages, SAMPLED_PER_PAGE), drawn(nameless, UNNAMED_PER_PAGE)
+    x, label = np.concatenate([named[0], unnamed[0]]), np.concatenate([named[1], unnamed[1]])
+    return x, label, np.concatenate([named[2], UNNAMED_WEIGHT * unnamed[2]])
+
+
+def drawn(pages: Sequence[Example], per_page: int) -> Sample:
+    """A sample of the pages' lines."""
     generator = np.random.default_rng(1)
     xs, labels, all_weights = [], [], []
     for page in pages:
         weight = weights(page)
-        chance = np.minimum(1.0, weight * SAMPLED_PER_PAGE + 0.02)
+        chance = np.minimum(1.0, weight * per_page + 0.02)
         taken = generator.random(len(weight)) < chance
         xs.append(page.x[taken])
         labels.append(page.label[taken])

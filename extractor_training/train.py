@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.extraction import DATA
-from bench.extraction_sets import Page, load, score
+from bench.extraction_sets import SEEN_PAGES, Page, load, page_key, score
+from corpusmill.errors import CheckFailed
 from corpusmill.extractor.chooser import gate_features, verdict_features
 from corpusmill.extractor.linemodel import Lines, judged
 from corpusmill.extractor.model import MODEL, Trees
@@ -32,10 +33,11 @@ from corpusmill.extractor.modes import extract
 from extractor_training import gains, lines
 from extractor_training.data import FOLDS, Example, example
 from extractor_training.export import flat, write
+from extractor_training.unnamed import unnamed
 
 SETS = ("article-extraction-benchmark", "wcxb-dev")
 """MIT and CC-BY-4.0."""
-ASKED = 0.12
+ASKED = 0.10
 """Share of the training pages on which trafilatura is asked."""
 
 
@@ -44,6 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("CORPUSMILL_EXTRACTION_DATA", DATA)))
     parser.add_argument("--out", type=Path, default=MODEL)
+    parser.add_argument("--seen", type=Path, default=SEEN_PAGES, help="write the keys of the pages trained on here")
     parser.add_argument("--scores", type=Path, help="write the folds' scores here as JSON")
     parser.add_argument("--cache", type=Path, help="a folder that keeps trafilatura's texts for the next run")
     parser.add_argument("--workers", type=int, default=2)
@@ -53,9 +56,10 @@ def main() -> None:
         found = list(pool.map(partial(_read, cache=options.cache), known, chunksize=16))
         print(f"{len(found)} pages", flush=True)
         pages = [page for page, _ in found]
+        nameless = [unnamed(page) for page in pages]
         others = [other for _, other in found]
         truths = [str(page.truth) for _, page in known]
-        folded = _folded(pages, pool)
+        folded, line_trees = _folded(pages, nameless, pool)
     ours = np.array([page.f1(judged_.keep) for page, judged_ in zip(pages, folded, strict=True)])
     theirs = np.array([score(other, truth).f1 for other, truth in zip(others, truths, strict=True)])
     gate_rows = [gate_features(one) if len(one.page) else None for one in folded]
@@ -71,21 +75,23 @@ def main() -> None:
         learned = [i for i in usable if fold[i] != k]
         asked = [i for i in usable if fold[i] == k]
         for rows, found in ((gate_rows, gate_gain), (verdict_rows, verdict_gain)):
-            booster = gains.fit([rows[i] for i in learned], gain[learned])
+            booster = _gain(rows, gain, pages, learned)
             found[asked] = booster.predict(np.concatenate([rows[i] for i in asked]))
     bound = float(np.quantile(gate_gain[usable], 1 - ASKED))
     auto = np.where((gate_gain > bound) & (verdict_gain > 0), theirs, ours)
     scores = _scores(pages, {"fast": ours, "trafilatura": theirs, "auto": auto})
     scores["asked"] = float((gate_gain > bound).mean())
-    line_booster = lines.fit(*lines.drawn(pages))
     boosters = {
-        "lines": line_booster,
-        "gate": gains.fit([gate_rows[i] for i in usable], gain[usable]),
-        "verdict": gains.fit([verdict_rows[i] for i in usable], gain[usable]),
+        "gate": _gain(gate_rows, gain, pages, usable),
+        "verdict": _gain(verdict_rows, gain, pages, usable),
     }
     trees = {name: flat(booster) for name, booster in boosters.items()}
-    _check(boosters, trees, pages[0], gate_rows[usable[0]], verdict_rows[usable[0]])
-    write(options.out, trees, {"gate_min_gain": bound})
+    for name, rows in (("gate", gate_rows), ("verdict", verdict_rows)):
+        check(boosters[name], trees[name], rows[usable[0]])
+    write(options.out, {**trees, "lines": line_trees}, {"gate_min_gain": bound})
+    options.seen.write_text(
+        "".join(f"{key}\n" for key in sorted({page_key(p.raw) for _, p in known})), encoding="ascii"
+    )
     print(json.dumps(scores, indent=1))
     print("sha256", hashlib.sha256(options.out.read_bytes()).hexdigest(), options.out.stat().st_size, "bytes")
     if options.scores:
@@ -106,22 +112,37 @@ def _read(known: tuple[str, Page], cache: Path | None) -> tuple[Example, str]:
     return example(*known), other
 
 
-def _folded(pages: list[Example], pool: Executor) -> list[Lines]:
-    """Every page judged by a model of the other folds."""
-    samples = (lines.drawn([page for page in pages if page.fold != k]) for k in range(FOLDS))
-    models = [flat_of.result() for flat_of in [pool.submit(_trees, *sample) for sample in samples]]
+def _folded(pages: list[Example], nameless: list[Example], pool: Executor) -> tuple[list[Lines], Trees]:
+    """Every page judged by a model of the other folds, and the model of all pages."""
+    fitted = [
+        pool.submit(_trees, *lines.sample(_without(k, pages), _without(k, nameless))) for k in (*range(FOLDS), None)
+    ]
+    models = [trees.result() for trees in fitted]
     print(f"{FOLDS} folds", flush=True)
-    return [judged(page.scan, page.x, models[page.fold].probability(page.x)) for page in pages]
+    found = [judged(page.scan, page.x, models[page.fold].probability(page.x), page.description) for page in pages]
+    return found, models[-1]
+
+
+def _gain(rows: list[Any], gain: NDArray[np.float64], pages: list[Example], learned: list[int]) -> Any:
+    return gains.fit([rows[i] for i in learned], gain[learned], [pages[i].set for i in learned])
+
+
+def _without(fold: int | None, pages: list[Example]) -> list[Example]:
+    return [page for page in pages if page.fold != fold]
 
 
 def _trees(*sample: NDArray) -> Trees:
-    return flat(lines.fit(*sample))
+    booster = lines.fit(*sample)
+    trees = flat(booster)
+    check(booster, trees, sample[0][:1000])
+    return trees
 
 
-def _check(boosters: Any, trees: dict[str, Trees], page: Example, gate: Any, verdict: Any) -> None:
-    for name, rows in (("lines", page.x), ("gate", gate), ("verdict", verdict)):
-        difference = float(np.abs(boosters[name].predict(rows, raw_score=True) - trees[name].raw(rows)).max())
-        assert difference < 1e-8, f"{name}: our evaluator differs by {difference}"
+def check(booster: Any, trees: Trees, rows: NDArray[np.float32]) -> None:
+    """Fail unless our evaluator gives what the training library gives, to 1e-8."""
+    difference = float(np.abs(booster.predict(rows, raw_score=True) - trees.raw(rows)).max())
+    if difference >= 1e-8:
+        raise CheckFailed(f"our evaluator differs by {difference}", "expected less than 1e-8 from LightGBM's")
 
 
 def _scores(pages: list[Example], arms: dict[str, Any]) -> dict[str, Any]:

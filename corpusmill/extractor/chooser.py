@@ -6,6 +6,8 @@ which to take. Both are trained on pages where both were scored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,7 +46,34 @@ def gate_features(lines: Lines) -> NDArray[np.float32]:
         share[kind == 6].sum(),
         np.log1p(np.diff(ends).max()),
     ]
-    return np.concatenate([numbers, x[0, _PAGE], share @ x[:, _ROLES], share @ x[:, _INSIDE]]).astype(np.float32)[None]
+    mixed = [*_shape(words, p, keep), *numbers]
+    return np.concatenate([mixed, x[0, _PAGE], share @ x[:, _ROLES], share @ x[:, _INSIDE]]).astype(np.float32)[None]
+
+
+def _shape(words: NDArray[np.float64], p: NDArray[np.float64], keep: NDArray[np.bool_]) -> list[float]:
+    """How sure the lines are, as quantiles by words of all and of the kept; in how many runs the kept ones stand."""
+    order = np.argsort(p, kind="stable")
+    places = np.flatnonzero(keep)
+    kept = words[places]
+    span = words[places[0] : places[-1] + 1].sum()
+    runs = 1 + int(np.count_nonzero(np.diff(places) > 1))
+    return [
+        *_quantiles(p[order], words[order], (0.1, 0.25, 0.5, 0.75, 0.9)),
+        *_quantiles(p[order][keep[order]], words[order][keep[order]], (0.1, 0.5, 0.9)),
+        p[places].min(),
+        runs / len(places),
+        np.log1p(runs),
+        kept.sum() / (span + 1e-9),
+        kept.max() / (kept.sum() + 1e-9),
+        np.count_nonzero(kept >= 20) / len(places),
+    ]
+
+
+def _quantiles(p: NDArray[np.float64], words: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
+    """Probabilities below which these shares of the words lie; `p` ascends."""
+    sums = np.cumsum(words)
+    found = np.searchsorted(sums, np.array(shares) * (sums[-1] + 1e-9))
+    return p[np.minimum(found, len(p) - 1)].tolist()
 
 
 def verdict_features(lines: Lines, other: str, gate: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -40,7 +40,7 @@ def article_body(page: str) -> str:
         for key in ("articleBody", "text", "reviewBody")
         if isinstance(value := node.get(key), str)
     ]
-    return _plain(max(bodies, key=len, default=""))
+    return plain(max(bodies, key=len, default=""))
 
 
 def state_text(page: str) -> str:
@@ -132,7 +132,7 @@ def _prose(value: str) -> str:
     """A string as text if it is prose, else nothing."""
     if len(value) < MIN_WIDE or not _SENTENCE.search(value):
         return ""
-    text = _plain(value)
+    text = plain(value)
     return text if _words(text) >= MIN_WORDS and not _CODE.search(text) else ""
 
 
@@ -140,7 +140,8 @@ def _words(text: str) -> int:
     return len(text.split()) + len(_WIDE.findall(text)) // 3
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Text without markup and entities."""
     if "<" in text:
         text = _MARKUP.sub("", _BREAK.sub("\n", text))
     return html.unescape(text).strip()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +16,8 @@ from corpusmill.extractor.assemble import assemble
 from corpusmill.extractor.embedded import embedded_text
 from corpusmill.extractor.features import features
 from corpusmill.extractor.model import load_model
+from corpusmill.extractor.product import described, told
+from corpusmill.extractor.repeats import without_copies
 from corpusmill.extractor.scan import Line, Scan, scan
 from corpusmill.readers.text import clean_text
 
@@ -50,11 +53,13 @@ def judge(html: bytes) -> Lines:
     """Judge the lines of a page in UTF-8."""
     page = scan(html)
     rows = features(page)
-    return judged(page, rows, load_model().trees["lines"].probability(rows))
+    return judged(page, rows, load_model().trees["lines"].probability(rows), described(html))
 
 
-def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float64]) -> Lines:
-    """Lines whose probabilities are known."""
+def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float64], description: str = "") -> Lines:
+    """Lines whose probabilities are known: corrected by the description of a product, and of lines with the same words
+    one is kept at most."""
+    probability = without_copies(page, told(page, probability, description))
     keep, confidence = chosen(page, probability)
     return Lines(page, rows, probability, keep, confidence)
 
@@ -62,16 +67,28 @@ def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float6
 def chosen(page: Scan, probability: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
     """Lines whose expected F1 is greatest, and that F1: 2 sum(words * p over kept) / (words kept + sum(words * p))."""
     words = page.lines[:, Line.WORDS].astype(np.float64)
-    keep = np.zeros(len(words), np.bool_)
     if not words.any():
-        keep[:] = True
-        return keep, 0.0
-    order = np.argsort(-probability, kind="stable")
-    gained = np.cumsum((words * probability)[order])
-    expected = 2 * gained / (np.cumsum(words[order]) + gained[-1])
-    best = int(np.argmax(expected))
-    keep[order[: best + 1]] = True
-    return keep, float(expected[best])
+        return np.ones(len(words), np.bool_), 0.0
+    return _most_f1(words, probability, np.argsort(-probability, kind="stable"))
+
+
+@numba.njit(nogil=True, cache=True)
+def _most_f1(words, probability, order):  # type: ignore[no-untyped-def]
+    expected = 0.0
+    for r in order:
+        expected += words[r] * probability[r]
+    gained = sure = best_f1 = 0.0
+    best = 0
+    for k in range(len(order)):
+        gained += words[order[k]] * probability[order[k]]
+        sure += words[order[k]]
+        f1 = 2 * gained / (sure + expected) if sure > 0.0 else 0.0
+        if f1 > best_f1:
+            best, best_f1 = k, f1
+    keep = np.zeros(len(words), np.bool_)
+    for r in order[: best + 1]:
+        keep[r] = True
+    return keep, best_f1
 
 
 def by_lines(page: str, data: bytes) -> tuple[str, Lines]:
