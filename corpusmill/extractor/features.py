@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 
 import numba
 import numpy as np
@@ -52,6 +53,8 @@ def _names() -> Iterator[str]:
 NAMES = tuple(_names())
 """Names of the columns."""
 
+_FIRST_PAGE = NAMES.index("page_lines")
+_LAST_PAGE = NAMES.index("since_h1")
 _PAGE_ROLE_BITS = np.array([list(v.ROLES).index(role) for role in PAGE_ROLES], np.int64)
 _WINDOWS = np.array(WINDOWS, np.int64)
 
@@ -60,8 +63,14 @@ def features(page: Scan) -> NDArray[np.float32]:
     """float32[L, len(NAMES)]."""
     x = np.empty((len(page.lines), len(NAMES)), np.float32)
     if len(page.lines):
-        _fill(page.lines, page.boxes, page.title_words, page.size, x)
+        _fill(page.lines, page.boxes, page.title_words, page.size, _logs(), x)
     return x
+
+
+@cache
+def _logs() -> NDArray[np.float32]:
+    """log(1 + k) for small k: most logarithms of features are of counts."""
+    return _log_table(4096)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -79,6 +88,20 @@ def _log(value):  # type: ignore[no-untyped-def]
     for k in range(21, 0, -2):
         series = series * z + 1.0 / k
     return exponent * 0.6931471805599453 + 2.0 * s * series
+
+
+@numba.njit(nogil=True, cache=True)
+def _log_table(size):  # type: ignore[no-untyped-def]
+    table = np.empty(size, np.float32)
+    for k in range(size):
+        table[k] = _log(k)
+    return table
+
+
+@numba.njit(nogil=True, cache=True)
+def _log_of(logs, count):  # type: ignore[no-untyped-def]
+    """log(1 + count) of a count, from the table where it has it."""
+    return logs[count] if count < len(logs) else np.float32(_log(count))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -124,7 +147,7 @@ def _repeats(lines):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, cache=True)
-def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
+def _fill(lines, boxes, title_words, size, logs, x):  # type: ignore[no-untyped-def]
     n, n_boxes = len(lines), len(boxes)
     words, links, chars = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     ends, short, good = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.float64)
@@ -180,6 +203,17 @@ def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
     next_heading = np.full(n + 1, n, np.int64)
     for r in range(n - 1, -1, -1):
         next_heading[r] = r if 2 <= lines[r, 14] <= 5 else next_heading[r + 1]
+    role_shares = roles_words / total
+    of_page = np.empty(_LAST_PAGE, np.float32)  # the same in all lines
+    of_page[30], of_page[31], of_page[32] = _log_of(logs, n), _log_of(logs, total), links[n] / max(chars[n], 1)
+    of_page[33], of_page[34], of_page[35] = p_words / total, li_words / total, cell_words / total
+    of_page[36], of_page[37], of_page[38] = long_words / total, _log_of(logs, long_lines), ends[n] / total
+    of_page[39], of_page[40], of_page[41], of_page[42] = _log(size / total), h1_lines, pre_lines, _log_of(logs, n_boxes)
+    for k in range(len(_PAGE_ROLE_BITS)):
+        of_page[43 + k] = role_shares[_PAGE_ROLE_BITS[k]]
+    log_words, link_shares = np.empty(n, np.float32), np.empty(n, np.float32)
+    for r in range(n):
+        log_words[r], link_shares[r] = _log_of(logs, lines[r, 3]), lines[r, 4] / max(lines[r, 2], 1)
     heading, heading_kind = -1, 0
     for r in range(n):
         row = lines[r]
@@ -188,7 +222,7 @@ def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
         f = 0
         o = x[r]
         # the line
-        o[0], o[1], o[2], o[3] = _log(row[2]), _log(w), row[4] / c, row[6] / w1
+        o[0], o[1], o[2], o[3] = _log_of(logs, row[2]), log_words[r], link_shares[r], row[6] / w1
         o[4], o[5], o[6], o[7] = row[7], row[7] / w1, row[8] / w1, row[9] / c
         o[8], o[9], o[10], o[11] = row[10] / w1, row[11], row[12], row[13]
         o[12], o[13], o[14], o[15] = kind, row[15], row[16], row[18] / c
@@ -196,16 +230,11 @@ def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
         o[19], o[20], o[21], o[22], o[23] = row[21], row[22], row[26] / c, row[2] / w1, row[27] / c
         # its place
         o[24], o[25], o[26] = r / n, words[r] / total, row[23] / max(size, 1)
-        o[27], o[28], o[29] = _log(n - r - 1), _log(words[n] - words[r + 1]), _log(words[r])
+        o[27], o[28], o[29] = _log_of(logs, n - r - 1), _log_of(logs, words[n] - words[r + 1]), _log_of(logs, words[r])
         # the page
-        o[30], o[31], o[32] = _log(n), _log(total), links[n] / max(chars[n], 1)
-        o[33], o[34], o[35] = p_words / total, li_words / total, cell_words / total
-        o[36], o[37], o[38] = long_words / total, _log(long_lines), ends[n] / total
-        o[39], o[40], o[41], o[42] = _log(size / total), h1_lines, pre_lines, _log(n_boxes)
-        f = 43
-        for k in range(len(_PAGE_ROLE_BITS)):
-            o[f] = roles_words[_PAGE_ROLE_BITS[k]] / total
-            f += 1
+        for f in range(_FIRST_PAGE, _LAST_PAGE):
+            o[f] = of_page[f]
+        f = _LAST_PAGE
         # distances
         o[f] = r - first_h1 if first_h1 >= 0 else -1000
         o[f + 1] = words[r] - words[first_h1] if first_h1 >= 0 else -10000
@@ -222,7 +251,7 @@ def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
                 continue
             q = r + step
             if 0 <= q < n:
-                o[f], o[f + 1] = _log(lines[q, 3]), lines[q, 4] / max(lines[q, 2], 1)
+                o[f], o[f + 1] = log_words[q], link_shares[q]
                 o[f + 2], o[f + 3] = lines[q, 14], lines[q, 7]
             else:
                 o[f] = o[f + 1] = o[f + 2] = o[f + 3] = -1
@@ -243,13 +272,13 @@ def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
             inside = max(words[b] - words[a], 1)
             o[f], o[f + 1] = inside / total, (links[b] - links[a]) / max(chars[b] - chars[a], 1)
             o[f + 2], o[f + 3] = _log(inside / max(b - a, 1)), (ends[b] - ends[a]) / inside
-            o[f + 4], o[f + 5] = _log(b - a), (r - a) / max(b - a, 1)
+            o[f + 4], o[f + 5] = _log_of(logs, b - a), (r - a) / max(b - a, 1)
             o[f + 6] = (good[b] - good[a]) / total_good
             f += 7
             box = boxes[box, 0]
         box = row[17]
         for _ in range(3):
-            o[f], o[f + 1] = _log(twin_counts[slots[box]]), twin_words[slots[box]] / total
+            o[f], o[f + 1] = _log_of(logs, twin_counts[slots[box]]), twin_words[slots[box]] / total
             f += 2
             box = boxes[box, 0]
         o[f] = boxes[best, 5] <= r < boxes[best, 6]
@@ -264,7 +293,7 @@ def _fill(lines, boxes, title_words, size, x):  # type: ignore[no-untyped-def]
         first, second = boxes[box, 2], boxes[boxes[box, 0], 2]
         third = boxes[boxes[boxes[box, 0], 0], 2]
         for b in range(32):
-            o[f] = (roles >> b & 1) - roles_words[b] / total
+            o[f] = (roles >> b & 1) - role_shares[b]
             near = 0
             if leaf >> b & 1:
                 near = 4

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import ctypes
+import mmap
+import sys
 import time
+from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
 
+from corpusmill.extractor import assemble as module_of_assemble
+from corpusmill.extractor import depth as module_of_depth
+from corpusmill.extractor import scan as module_of_scan
 from corpusmill.extractor import vocabulary as v
+from corpusmill.extractor.depth import deeper_than
 from corpusmill.extractor.scan import Box, Line, scan
+from tests.extractor import mutations, samples
+from tests.extractor.plain_scan import plain_scan
 
 
 def texts(html: str) -> list[str]:
@@ -92,3 +106,83 @@ def test_a_million_attributes_and_a_long_paragraph() -> None:
     assert len(scan(b"<p>" + b"word and more. " * 700_000)) == 1
     assert len(scan(b"<div>" * 10**6 + b"x")) == 1
     assert time.process_time() - start < 3.0
+
+
+def differences(html: bytes) -> str:
+    """Where the scanner and plain Python disagree; empty where they do not."""
+    page, (text, lines, boxes, title_words) = scan(html), plain_scan(html)
+    used = int(page.lines[-1, Line.STOP]) if len(page) else 0
+    if page.lines.shape != lines.shape or page.boxes.shape != boxes.shape:
+        return f"{len(page)} lines and {len(page.boxes)} containers, not {len(lines)} and {len(boxes)}"
+    for names, found, wanted in ((Line, page.lines, lines), (Box, page.boxes, boxes)):
+        for row, column in np.argwhere(found != wanted).tolist():
+            return f"{names(column).name} of {names.__name__} {row}: {found[row, column]}, not {wanted[row, column]}"
+    if page.text[:used].tobytes() != text:
+        return f"text {page.text[:used].tobytes()!r}, not {text!r}"
+    return "" if page.title_words == title_words else f"{page.title_words} words of the title, not {title_words}"
+
+
+@settings(max_examples=300)
+@given(mutations.pages)
+def test_the_scanner_equals_plain_python(page: str) -> None:
+    assert differences(page.encode("utf-8")) == ""
+
+
+HARBOUR = (
+    "<title>Of harbours &amp; ships</title><body class='page'><nav><ul><li><a href='/'>Home</a><li>News</ul></nav>"
+    "<div id=mainContent class='post entry'><h1>Of harbours</h1><p>A ship, <b>two</b> ships. 中文。</p><table><tr>"
+    "<th>Ship<td>12 m</table><pre>a\n  b</pre><math><annotation encoding='application/x-tex'>x</annotation></math>"
+).encode()
+
+
+@settings(max_examples=200)
+@given(mutations.mutated(HARBOUR))
+def test_on_broken_bytes_too(page: bytes) -> None:
+    assert differences(page) == ""
+
+
+def test_on_pages_of_every_archive(data_dir: Path) -> None:
+    found = dict(samples.pages(data_dir, per_archive=3))
+    assert len(found) > 30
+    assert {name: wrong for name, page in found.items() if (wrong := differences(page))} == {}
+
+
+def test_a_page_that_ends_with_its_memory_is_read_to_its_end_and_no_further() -> None:
+    """Bytes are found 32 at a time, which may not touch memory that is not there."""
+    memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(address + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+    try:
+        for page in (b"<p title='" + b"x" * 40, b"<script>" + b"a < b " * 9, b"<!-- " + b"-" * 37, b"<p>word &amp"):
+            begin = address + mmap.PAGESIZE - len(page)
+            ctypes.memmove(begin, page, len(page))
+            there = (ctypes.c_char * len(page)).from_address(begin)
+            assert (scan(there).lines == scan(page).lines).all()  # type: ignore[arg-type]
+            assert deeper_than(there, 0) is deeper_than(page, 0)  # type: ignore[arg-type]
+    finally:
+        libc.mprotect(ctypes.c_void_p(address + mmap.PAGESIZE), mmap.PAGESIZE, 3)
+
+
+@pytest.mark.parametrize("module", [module_of_scan, module_of_assemble, module_of_depth])
+def test_all_files_of_a_kernel_are_in_the_key_of_its_cache(module: ModuleType) -> None:
+    known = {part.__name__ for part in module.PARTS} | {module.__name__}
+    for part in (module, *module.PARTS):
+        used = imported_from(part) - NOT_COMPILED
+        assert used <= known, f"{part.__name__} uses {sorted(used - known)}: name them in PARTS of {module.__name__}"
+
+
+def imported_from(module: ModuleType) -> set[str]:
+    """Modules of ours that a module imports."""
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("corpusmill."):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in sys.modules else node.module)
+    return found
+
+
+NOT_COMPILED = {"corpusmill.extractor.scan", "corpusmill.kernels.sources", "corpusmill.kernels.hashing"}
+"""Used outside of compiled code; hashing.py has a frozen hash (see bytehash.py)."""
