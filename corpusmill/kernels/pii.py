@@ -21,6 +21,7 @@ from corpusmill import schema
 from corpusmill.kernels import pii_numbers, pii_words
 from corpusmill.kernels import pii_scan as scan
 from corpusmill.kernels.edits import spans
+from corpusmill.kernels.pii_runs import run_of
 from corpusmill.kernels.words import text_buffers
 
 MASKS = {
@@ -118,9 +119,7 @@ def _finds(text: pa.LargeStringArray, reserved: bool) -> Iterator[tuple[int, tup
 Check = Callable[[bytes, int, int, int, int, int, bool], Iterator[tuple[int, int, str]]]
 _CHECKS: dict[int, Check] = {
     scan.EMAIL: lambda w, a, b, facts, low, cue, r: pii_words.email(w, a, facts - low, b, r),
-    scan.NUMBERS: lambda w, a, b, facts, low, cue, r: pii_numbers.in_numbers(
-        pii_numbers.run_of(w, a, b), facts, cue, r
-    ),
+    scan.NUMBERS: lambda w, a, b, facts, low, cue, r: pii_numbers.in_numbers(run_of(w, a, b), facts, cue, r),
     scan.IBAN: lambda w, a, b, facts, low, cue, r: pii_words.account(w, a),
     scan.CODE: lambda w, a, b, facts, low, cue, r: pii_words.code(w, a, b, cue),
     scan.TOKEN: lambda w, a, b, facts, low, cue, r: pii_words.key(w, a, b),

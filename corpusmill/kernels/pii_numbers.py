@@ -2,15 +2,13 @@
 
 Identity numbers are checked by python-stdnum. Card numbers are checked by issuer, length and the Luhn digit (ISO/IEC
 7812). Public addresses are all but those of IANA's special-purpose registries, as they stood when this was written:
-Python's `ipaddress` has another answer in another version. Telephone numbers: E.164 with a plus sign, North American
-and French ones by their form, others after a word that announces one.
+Python's `ipaddress` has another answer in another version.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_network
 
 from stdnum import luhn
@@ -24,10 +22,9 @@ from stdnum.nl import bsn
 from stdnum.pl import pesel
 from stdnum.us import ssn
 
+from corpusmill.kernels import pii_phones
 from corpusmill.kernels import pii_scan as scan
-
-Found = tuple[int, int, str]
-"""Begin and end in the window, and the kind."""
+from corpusmill.kernels.pii_runs import SIMPLE, Found, Run
 
 ITIN_GROUPS = frozenset((*range(50, 66), *range(70, 89), *range(90, 93), *range(94, 100)))
 """Middle digits of US taxpayer numbers for people without a social security number (IRS publication 1915)."""
@@ -55,14 +52,6 @@ _BEFORE_NO_ADDRESS = re.compile(
 )
 _PREFIX_LENGTH = re.compile(rb"/(?:[0-9]|[12][0-9]|3[01])(?![0-9])")
 _IP6 = re.compile(rb"(?:[0-9A-Fa-f]{1,4}:{1,2}){1,7}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z:])")
-_GROUP = re.compile(rb"[0-9]+")
-_TYPOGRAPHIC = {
-    0xA0: " ",
-    0x202F: " ",
-    **dict.fromkeys(range(0x2000, 0x200B), " "),
-    **dict.fromkeys(range(0x2010, 0x2016), "-"),
-}
-
 _CARDS = re.compile(
     rb"(?:4[0-9]{15}(?:[0-9]{3})?|5[1-5][0-9]{14}|2(?:22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720)[0-9]{12}|"
     rb"3[47][0-9]{13}|3(?:0[0-5]|[689][0-9])[0-9]{11}|35(?:2[89]|[3-8][0-9])[0-9]{12}|"
@@ -70,87 +59,6 @@ _CARDS = re.compile(
 )
 """Visa, Mastercard, American Express, Diners Club, JCB, Discover, UnionPay by first digits and length."""
 _CARD_GROUPS = {(4, 4, 4, 4), (4, 4, 4, 4, 3), (4, 6, 5), (4, 6, 4)}
-
-_LONGEST = {
-    1: 11,
-    7: 11,
-    20: 12,
-    27: 11,
-    30: 12,
-    31: 11,
-    32: 11,
-    33: 11,
-    34: 11,
-    36: 11,
-    40: 11,
-    41: 11,
-    44: 12,
-    45: 10,
-}
-_LONGEST |= {47: 10, 48: 11, 60: 12, 61: 11, 63: 12, 64: 12, 65: 10, 66: 11, 82: 12, 84: 12, 86: 13, 90: 12, 91: 12}
-"""Digits of the longest numbers by country code; elsewhere 15 (E.164)."""
-_TWO_DIGITS = frozenset(
-    (
-        *(20, 27, *range(30, 35), 36, 39, 40, 41, *range(43, 50), *range(51, 59), *range(60, 67), 81, 82, 84, 86),
-        *(*range(90, 96), 98),
-    )
-)
-_THREE_DIGITS = frozenset(
-    (
-        *(*range(211, 214), 216, 218, *range(220, 270), 290, 291, 297, 298, 299, *range(350, 360), *range(370, 379)),
-        *(380, 381, 382, 383, 385, 386, 387, 389, 420, 421, 423, *range(500, 510), *range(590, 600), 670),
-        *(*range(672, 693), 800, 808, 850, 852, 853, 855, 856, 870, 878, 880, 881, 882, 883, 886, 888),
-        *(*range(960, 969), *range(970, 978), 979, 992, 993, 994, 995, 996, 998),
-    )
-)
-_SHORTEST_ABROAD, _SHORTEST_ANNOUNCED, _LONGEST_NUMBER = 9, 6, 15
-_SIMPLE = (b" ", b"-", b".")
-
-
-@dataclass(frozen=True)
-class Run:
-    """Groups of digits in a window, and what stands between them."""
-
-    window: bytes
-    groups: list[tuple[int, int]]
-    separators: list[bytes]
-    """separators[i] stands before group i; the first is empty."""
-
-    def lengths(self, i: int, count: int) -> tuple[int, ...]:
-        """Lengths of so many groups from group i."""
-        return tuple(b - a for a, b in self.groups[i : i + count])
-
-    def digits(self, i: int, count: int) -> bytes:
-        """Digits of so many groups from group i."""
-        return b"".join(self.window[a:b] for a, b in self.groups[i : i + count])
-
-    def between(self, i: int, count: int) -> list[bytes]:
-        """The separators within so many groups from group i."""
-        return self.separators[i + 1 : i + count]
-
-    def alone(self, i: int, count: int, joined_by: bytes) -> bool:
-        """Whether no group before or after is joined to these as they are to each other."""
-        after = i + count
-        return not (
-            (i > 0 and self.separators[i] == joined_by)
-            or (after < len(self.groups) and self.separators[after] == joined_by)
-        )
-
-
-def run_of(window: bytes, start: int, stop: int) -> Run:
-    """The groups of a run of numbers."""
-    groups = [match.span() for match in _GROUP.finditer(window, start, stop)]
-    ends = [start, *(end for _, end in groups)]
-    separators = [_plain(window[end:begin]) for end, (begin, _) in zip(ends, groups, strict=False)]
-    return Run(window, groups, separators)
-
-
-def _plain(separator: bytes) -> bytes:
-    """A separator with a plain blank and hyphen in place of typographic ones."""
-    if separator.isascii():
-        return separator
-    plain = separator.decode("utf-8", "replace").translate(_TYPOGRAPHIC)
-    return plain.encode("utf-8")
 
 
 def in_numbers(run: Run, flags: int, cue: int, reserved: bool) -> Iterator[Found]:
@@ -163,13 +71,13 @@ def in_numbers(run: Run, flags: int, cue: int, reserved: bool) -> Iterator[Found
         if flags & (scan.SSN | scan.CPF | scan.LONG | scan.NIR | scan.RRN):
             yield from _identity(run, i)
         if flags & (scan.NANP | scan.PAIRS):
-            yield from _by_form(run, i)
+            yield from pii_phones.by_form(run, i)
     if cue not in (0, scan.PHONE):
         yield from _announced_identity(run, cue)
     if flags & scan.PLUS:
-        yield from _international(run)
+        yield from pii_phones.international(run)
     elif cue == scan.PHONE and flags & scan.CUED:
-        yield from _announced_phone(run)
+        yield from pii_phones.announced(run)
 
 
 def _address(run: Run, i: int, reserved: bool) -> Iterator[Found]:
@@ -282,85 +190,6 @@ def _announced_identity(run: Run, cue: int) -> Iterator[Found]:
     count = 1
     while module is not None and count <= len(run.groups):
         digits = run.digits(0, count)
-        if len(digits) == size and set(run.between(0, count)) <= set(_SIMPLE) and module.is_valid(digits.decode()):
+        if len(digits) == size and set(run.between(0, count)) <= set(SIMPLE) and module.is_valid(digits.decode()):
             yield run.groups[0][0], run.groups[count - 1][1], "national_id"
         count += 1
-
-
-def _by_form(run: Run, i: int) -> Iterator[Found]:
-    joints = run.between(i, 5)
-    if run.lengths(i, 3) == (3, 3, 4) and joints[0] in (*_SIMPLE, b") ", b")", b")-", b"/") and joints[1] in _SIMPLE:
-        area, exchange = run.digits(i, 1), run.digits(i + 1, 1)
-        first = (
-            i - 1 if i and run.digits(i - 1, 1) == b"1" and run.separators[i] in (*_SIMPLE, b" (", b"(", b"-(") else i
-        )
-        free = first == 0 or run.separators[first] not in (joints[1], b".", b"-")
-        last = i + 3 == len(run.groups) or run.separators[i + 3] not in (b".", b"-")
-        marked = set(joints[:2]) != {b" "} or run.window[run.groups[first][0] - 1 : run.groups[first][0]] == b"+"
-        if area >= b"200" and exchange >= b"200" and free and last and marked and _starts_free(run, first):
-            yield _opened(run, first, i), run.groups[i + 2][1], "phone"
-    if run.lengths(i, 5) == (2, 2, 2, 2, 2) and len(set(joints)) == 1 and joints[0] in _SIMPLE:
-        first_digits = run.digits(i, 1)
-        if first_digits[:1] == b"0" and first_digits != b"00" and run.alone(i, 5, joints[0]) and _starts_free(run, i):
-            yield run.groups[i][0], run.groups[i + 4][1], "phone"
-
-
-def _starts_free(run: Run, i: int) -> bool:
-    """Whether a group begins a number: no decimal, no part of a path or name, no negative number."""
-    start = run.groups[i][0]
-    return i > 0 or start == 0 or run.window[start - 1 : start] not in (b".", b"/", b"_", b"-", b",", b"=", b"$")
-
-
-def _opened(run: Run, first: int, i: int) -> int:
-    """Where a number begins: at its plus sign or opening bracket, if it has one."""
-    start, window = run.groups[first][0], run.window
-    if first == i and b")" in run.separators[i + 1] and window[start - 1 : start] == b"(":
-        start -= 1
-    return start - 1 if start and window[start - 1 : start] == b"+" else start
-
-
-def _international(run: Run) -> Iterator[Found]:
-    start = run.groups[0][0] - 1
-    if start and (run.window[start - 1 : start].isalnum() or run.window[start - 1 : start] in (b"+", b"/", b"_")):
-        return
-    lead = run.digits(0, len(run.groups))[:3]
-    code = next((int(lead[:n]) for n, known in ((2, _TWO_DIGITS), (3, _THREE_DIGITS)) if int(lead[:n]) in known), 0)
-    code = int(lead[:1]) if lead[:1] in (b"1", b"7") else code
-    if not code:
-        return
-    longest, total, last, rest = _LONGEST.get(code, _LONGEST_NUMBER), 0, -1, b""
-    for i in range(len(run.groups)):
-        digits, joint = run.digits(i, 1), run.separators[i]
-        trunk = digits == b"0" and b"(" in joint and run.separators[i + 1 : i + 2][:1] not in ([], [b" "])
-        size = 0 if trunk else len(digits)
-        if total + size > longest or (i and not _joins(joint)):
-            break
-        total, last, rest = total + size, i, rest if trunk else rest + digits
-    national = rest[len(str(code)) :]
-    if last < 0 or total < _SHORTEST_ABROAD or (code == 1 and (total != 11 or national[:1] < b"2")):
-        return
-    if national[:1] == b"0" and code != 39:
-        return
-    yield start, run.groups[last][1], "phone"
-
-
-def _joins(separator: bytes) -> bool:
-    """Whether the parts of one telephone number may be so separated: not by the end of a sentence."""
-    return separator != b". " and len(separator) <= 3 and separator.count(b" ") <= 2
-
-
-def _announced_phone(run: Run) -> Iterator[Found]:
-    total, last = 0, -1
-    for i, (a, b) in enumerate(run.groups):
-        if total + b - a > _LONGEST_NUMBER or (i and not _joins(run.separators[i])):
-            break
-        total, last = total + b - a, i
-    if total < _SHORTEST_ANNOUNCED or not _starts_free(run, 0):
-        return
-    lengths, digits = run.lengths(0, last + 1), run.digits(0, last + 1)
-    date = lengths[:3] in ((4, 2, 2), (2, 2, 4)) or (lengths[0] == 4 and digits[:2] in (b"19", b"20") and last > 0)
-    if date or digits.endswith(b"000000") or (lengths[-1] == 3 and last and digits.endswith(b"000")):
-        return
-    start = run.groups[0][0]
-    start -= start > 0 and run.window[start - 1 : start] == b"(" and any(b")" in s for s in run.separators[: last + 1])
-    yield start, run.groups[last][1], "phone"

@@ -11,7 +11,7 @@ from stdnum.es import dni, nie
 from stdnum.it import codicefiscale
 
 from corpusmill.kernels import pii_scan as scan
-from corpusmill.kernels.pii_numbers import Found
+from corpusmill.kernels.pii_runs import Found
 
 _FILES = """
 png jpg jpeg gif svg webp avif bmp ico tif tiff pdf css js mjs jsx tsx json xml html htm php asp aspx jsp txt csv zip gz
