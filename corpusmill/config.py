@@ -73,10 +73,13 @@ Fraction = Annotated[float, Field(gt=0, le=1, strict=False)]
 
 
 class CommonCrawl(Section):
-    """A tree in the shape of Common Crawl, in a folder or on an HTTP server."""
+    """A tree in the shape of Common Crawl, in a folder, on a web server or in a bucket."""
 
     kind: Literal["common-crawl"]
-    root: str = where("https://data.commoncrawl.org", description="Folder, file:// or http(s):// address of the tree.")
+    root: str = where(
+        "https://data.commoncrawl.org",
+        description="Folder, file:// or http(s):// address, or s3://bucket/prefix; s3://anonymous@bucket: not signed.",
+    )
     crawls: Strings = Field(
         min_length=1, description='Crawl ids; "newest"; "A..B": all from A to B, either of which may be left out.'
     )
@@ -97,10 +100,10 @@ class CommonCrawl(Section):
 
 
 class Folder(Section):
-    """A source whose files lie in a folder."""
+    """A source whose files lie in a folder or bucket."""
 
     kind: str
-    root: str = where(description="Folder that holds the files.")
+    root: str = where(description="Folder, or s3://bucket/prefix, that holds the files.")
     pattern: str = Field("**/*", description="Which files below root, as a glob.")
     snapshot: Name = "files"
     fraction: Fraction | None = Field(None, description="Take this share of the files, drawn by the recipe's seed.")
