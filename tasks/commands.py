@@ -41,6 +41,7 @@ def build(
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
     from corpusmill import funnel
     from corpusmill.engine import Engine
+    from corpusmill.report.proofs import near_duplicates
 
     # Imported last: it takes a second, and what was typed wrong should be said at once.
     from tasks.chain import build as run_chain
@@ -72,7 +73,8 @@ def build(
             "units_reused": units_reused,
             **record.to_json(),
         },
-        f"{lines}\n\n{packed}\n{units_run:,} units run, {units_reused:,} reused\n"
+        f"{lines}\n\n{near_duplicates(built.manifest)}\n\n{packed}\n"
+        f"{units_run:,} units run, {units_reused:,} reused\n"
         f"{record.text()}{built.name}@{built.digest}",
     )
 
@@ -178,7 +180,18 @@ def _plan_text(planned: Mapping[str, Any]) -> str:
         f"{lines}\n\n"
         f"requests    {least}{planned['requests']:,}\n"
         f"task runs   {flows} (of {runs['most']} at most)\n"
-        f"core-hours  about {said['extract']} to extract, {said['judge_to_pack']} from judging to packing"
+        f"core-hours  about {said['extract']} to extract, {said['judge_to_pack']} from judging to packing\n"
+        f"duplicates  {_deduplication(planned['deduplicate'])}"
+    )
+
+
+def _deduplication(cost: Mapping[str, Any] | None) -> str:
+    if cost is None:
+        return "unknown"
+    return (
+        f"about {cost['documents']:,} documents: {cost['units']:,} units of at most "
+        f"{human_bytes(cost['memory_bytes'])}, {human_bytes(cost['exchange_bytes'])} through the store, "
+        f"{cost['core_hours']:,.2f} core-hours"
     )
 
 

@@ -24,6 +24,7 @@ from tasks.acquire.sizes import Sizes, size_of
 from tasks.acquire.transport import is_remote
 from tasks.acquire.units import BLOCK_BYTES, blocks_of
 from tasks.batches import TASK_RUNS, Batches
+from tasks.dedup.cost import cost
 
 SAMPLED = 12
 """Files of a snapshot on a server whose size is asked for."""
@@ -84,6 +85,7 @@ class Plan:
     requests_at_least: bool
     task_runs: Mapping[str, int]
     core_hours: Mapping[str, float | None]
+    deduplicate: Mapping[str, object] | None
 
     def to_json(self) -> dict[str, Any]:
         """For programs. `requests` are those of a build from now on; sizes and hours are null where nobody knows."""
@@ -98,6 +100,7 @@ class Plan:
             "requests_at_least": self.requests_at_least,
             "task_runs": {**self.task_runs, "most": TASK_RUNS},
             "core_hours": dict(self.core_hours),
+            "deduplicate": self.deduplicate,
         }
 
 
@@ -145,6 +148,9 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
             ),
         },
         core_hours=_core_hours(recipe, built) if measured else {"extract": None, "judge_to_pack": None},
+        deduplicate=cost(sum(map(_text_bytes, built)), sum(part.files for part in built), recipe).to_json()
+        if measured
+        else None,
     )
 
 
