@@ -2,7 +2,7 @@
 
 A place is an address with a dotted domain, a run of numbers of a telling shape (or after a telling word, as "tel"), a
 code that begins as an IBAN or a tax number does, or a long token of letters and digits. What a place holds is decided
-in `pii_numbers` and `pii_words`.
+in `pii_numbers`, `pii_phones` and `pii_words`.
 """
 
 from __future__ import annotations
