@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from corpusmill import cli
 from corpusmill.config import parse_recipe
 from corpusmill.errors import Unavailable
 from corpusmill.store import open_store
+from tasks import acquire
 from tasks.acquire import units
-from tasks.batches import TASK_RUNS
+from tasks.batches import TASK_RUNS, Batches
 from tasks.plan import SAMPLED, build_runs, ingest_runs, plan
+from tasks.units import Job
 from tests.acquire.server import serve
 from tests.ingest.crawls import FILES, NEW, OLD, add_crawl, locator, recipe, run
 
@@ -105,6 +108,23 @@ def test_a_crawl_of_90_000_files_takes_at_most_300_task_runs_and_a_dozen_questio
     assert planned["requests"] == 2 * count + 2
     assert 0 < planned["task_runs"]["ingest-crawl"] <= TASK_RUNS
     assert 0 < planned["task_runs"]["build-dataset"] <= TASK_RUNS
+
+
+def test_ten_thousand_files_weigh_little(tmp_path: Path) -> None:
+    """B79: what the process that submits holds of them, from the plan to the batches."""
+    add_crawl(tmp_path, OLD, files=0)
+    listed = "\n".join(locator(OLD, number) for number in range(10_000))
+    (tmp_path / f"crawl-data/{OLD}/warc.paths.gz").write_bytes(gzip.compress(listed.encode(), 1))
+    wanted = recipe(tmp_path, OLD)
+    tracemalloc.start()
+    try:
+        cut = Batches().cut([Job("store", wanted, unit) for unit in acquire.plan(wanted)])
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(map(len, cut)) == 10_000
+    assert held < 10_000 * 1024
+    assert most < 10_000 * 4096
 
 
 def test_large_files_are_counted_by_their_blocks_before_and_after_they_are_asked_about(
