@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +18,7 @@ from pathlib import Path
 import fasttext
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from corpusmill.canonical import digest_of
@@ -31,8 +31,7 @@ POSITIVE_LABELS = (POSITIVE, "__label__hq", "__label__high", "__label__good", "_
 """Names that models without a card give the positive label; `__label__hq` is DCLM's."""
 SCALE = 1_000_000
 
-_SPACE = re.compile(r"[\s\x00]+")
-_MARKS = ("</s>", "__label__")  # fastText's own: a document that holds them would hide what follows, or name its label
+_MARKS = ("</s>", "__label__", "\0")  # fastText's own: they would hide what follows, name a label, cut a word
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def normalised(text: str, head_chars: int = HEAD_CHARS) -> str:
     head = text[:head_chars]
     for mark in _MARKS:
         head = head.replace(mark, " ")
-    return _SPACE.sub(" ", head).strip()
+    return " ".join(head.split())
 
 
 def card_path(model: Path) -> Path:
@@ -111,7 +110,8 @@ class Classifier:
         Returns:
             int32[n] of 0 to 1,000,000; null where there is nothing but white space, and for null.
         """
-        return pa.array([self._score(document) for document in text.to_pylist()], pa.int32())
+        heads = pc.utf8_slice_codeunits(text, 0, self.settings.head_chars)  # the rest is not even decoded
+        return pa.array([self._score(head) for head in heads.to_pylist()], pa.int32())
 
     def _score(self, document: str | None) -> int | None:
         line = normalised(document or "", self.settings.head_chars)
