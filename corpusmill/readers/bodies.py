@@ -24,6 +24,7 @@ _MARKUP = re.compile(rb"[\s\x00\xef\xbb\xbf]*<")
 _PLAIN = ("", "chunked", "identity", "none", "utf-8", "binary", "7bit", "8bit")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SNIFFED = (_GZIP_MAGIC + b"\x08", _ZSTD_MAGIC)
 MAX_LAYERS = 5
 MAX_RATIO = 1000  # of decoded to encoded bytes; pages reach 100, deflate can reach 1,032, brotli any
 RATIO_FREE = 2**20  # decoded bytes that are never too many
@@ -54,6 +55,8 @@ def decode_body(payload: bytes, http: HttpHead, max_bytes: int) -> Body:
         max_bytes: no more than this is ever held; longer bodies end as `too_large`, and so do those that grow more
             than a thousand times.
     """
+    if http.plain and not payload.startswith(_SNIFFED):
+        return Body(payload) if len(payload) <= max_bytes else Body(b"", "too_large")
     cut = False
     if "chunked" in (http.get("transfer-encoding") or "").lower():
         payload, cut = join_chunks(payload)
@@ -102,9 +105,9 @@ def _decode_once(payload: bytes, name: str, max_bytes: int) -> Body:
 
 def _sniffed(payload: bytes) -> Callable[[bytes, int], tuple[bytes, bool]] | None:
     """The decoder of a body that begins as a gzip or zstd stream does."""
-    if payload.startswith(_GZIP_MAGIC + b"\x08"):
-        return _gunzip
-    return _unzstd if payload.startswith(_ZSTD_MAGIC) else None
+    if not payload.startswith(_SNIFFED):
+        return None
+    return _unzstd if payload.startswith(_ZSTD_MAGIC) else _gunzip
 
 
 def _encodings(http: HttpHead) -> list[str]:

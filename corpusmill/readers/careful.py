@@ -24,12 +24,12 @@ def careful_records(archive: Archive, start: int, skipped: int, reading: Reading
     for unit in members(archive, start):
         for record in _unit_records(unit, reading):
             number += 1
-            if number > skipped:
-                yield from counted(record, reading.facts)
+            if number > skipped and is_content(record, reading.facts):
+                yield record
 
 
-def counted(record: RawRecord, facts: FileFacts) -> Iterator[RawRecord]:
-    """The record, if it holds content or nobody can say; else it is counted only."""
+def is_content(record: RawRecord, facts: FileFacts) -> bool:
+    """Whether a record holds content or nobody can say; else it is counted. What is wrong with it is noted."""
     if record.fault in ("truncated", "damaged"):
         facts.fault(record.offset, record.fault)
     if record.wrong_digest:
@@ -37,9 +37,9 @@ def counted(record: RawRecord, facts: FileFacts) -> Iterator[RawRecord]:
     if record.type in CONTENT_TYPES or (record.type == "unknown" and record.fault):
         if "warc-truncated" in record.headers:
             facts.counts["cut_by_crawler"] += 1
-        yield record
-    else:
-        facts.not_content[record.type] += 1
+        return True
+    facts.not_content[record.type] += 1
+    return False
 
 
 def _unit_records(unit: Member | Junk, reading: Reading) -> Iterator[RawRecord]:

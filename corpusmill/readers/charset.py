@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
 from corpusmill.readers.headers import charset_of
-from corpusmill.readers.text import clean_text, has_controls, tidy_ends
+from corpusmill.readers.scan import CONTROLS, HIGH, RETURNS, high_bytes, high_runs, mostly_utf8, survey
+from corpusmill.readers.text import BOM, clean_text, tidy_ends
 
 Origin = Literal["bom", "header", "meta", "detected", "default"]
 
@@ -29,8 +31,6 @@ _META = re.compile(  # the literal beginning is searched for fast, which a flag 
     rb"|\?[xX][mM][lL]\s[^>]{0,200}?[eE][nN][cC][oO][dD][iI][nN][gG]\s*=\s*[\"']([\w.:-]{2,40}))"
 )
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
-_HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
-_HIGH = re.compile(rb"[\x80-\xff]")
 
 # What browsers read under a label, in Python's codecs; all others are the codec of their own name.
 _CODECS = {
@@ -74,31 +74,36 @@ class Decoded:
     repairs: int = 0
 
 
-def decode(data: bytes, content_type: str | None = None, *, markup: bool = True) -> Decoded:
+def decode(data: bytes, content_type: str | None = None, *, markup: bool = True, signs: int | None = None) -> Decoded:
     """Text of a payload, cleaned for storage.
 
     Args:
         data: the decoded body.
         content_type: the HTTP header, for its charset parameter.
         markup: look for a meta element or an XML declaration.
+        signs: what `survey` says of the data, where that is known.
     """
-    text, charset, origin, broken = _decode(data, content_type, markup)
-    if charset == "utf-8" and not has_controls(data):
-        return Decoded(tidy_ends(text), charset, origin, broken)
-    text, repairs = clean_text(text)
-    return Decoded(text, charset, origin, broken + repairs)
+    signs = survey(data) if signs is None else signs
+    text, charset, origin, broken = _decode(data, content_type, markup, signs)
+    if signs & CONTROLS:
+        text, repairs = clean_text(text)
+        return Decoded(text, charset, origin, broken + repairs)
+    # in all charsets a control character has a control byte, so there are none
+    return Decoded(tidy_ends(text) if signs & RETURNS or text[:1] == BOM else text, charset, origin, broken)
 
 
-def _decode(data: bytes, content_type: str | None, markup: bool) -> tuple[str, str, Origin, int]:
+def _decode(data: bytes, content_type: str | None, markup: bool, signs: int) -> tuple[str, str, Origin, int]:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         charset = "utf-16le" if data[0] == 0xFF else "utf-16be"
         text = data[2:].decode(charset, "replace")
         return text, charset, "bom", text.count("\ufffd")
-    if (wide := _wide(data)) is not None:
+    if signs & CONTROLS and (wide := _wide(data)) is not None:
         text = data.decode(wide, "replace")
         return text, wide, _who(wide, content_type, data, markup), text.count("\ufffd")
-    if b"\x1b" in data and data.isascii() and (text := _strict(data, "iso-2022-jp") or "") and not text.isascii():
-        return text, "iso-2022-jp", _who("iso-2022-jp", content_type, data, markup), 0
+    if signs & CONTROLS and b"\x1b" in data and not signs & HIGH:
+        text = _strict(data, "iso-2022-jp") or ""
+        if not text.isascii():
+            return text, "iso-2022-jp", _who("iso-2022-jp", content_type, data, markup), 0
     bom = data.startswith(b"\xef\xbb\xbf")
     data = data[3:] if bom else data
     try:
@@ -106,29 +111,39 @@ def _decode(data: bytes, content_type: str | None, markup: bool) -> tuple[str, s
         return text, "utf-8", "bom" if bom else _who("utf-8", content_type, data, markup), 0
     except UnicodeDecodeError:
         pass
-    text = data.decode("utf-8", "replace")
-    broken = text.count("\ufffd")
-    if len(data) - len(text) > 4 * broken:  # each good character of UTF-8 saves a byte or more: a few bytes are broken
-        return text, "utf-8", "bom" if bom else _who("utf-8", content_type, data, markup), broken
-    charset, origin = _legacy_charset(data, content_type, markup)
-    strict = _strict(data, charset)
-    if strict is not None:
+    if mostly_utf8(data):  # a few bytes are broken
+        text = data.decode("utf-8", "replace")
+        return text, "utf-8", "bom" if bom else _who("utf-8", content_type, data, markup), text.count("\ufffd")
+    texts = _Texts(data)
+    charset, origin = _legacy_charset(data, content_type, markup, texts)
+    if (strict := texts[charset]) is not None:
         return strict, charset, origin, 0
     text = data.decode(_codec(charset), "replace")
     return text, charset, origin, text.count("\ufffd")
 
 
-def _legacy_charset(data: bytes, content_type: str | None, markup: bool) -> tuple[str, Origin]:
+class _Texts(dict[str, str | None]):
+    """The text of some bytes in each charset asked for, decoded once; None where they are not in it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __missing__(self, charset: str) -> str | None:
+        self[charset] = text = _strict(self.data, charset)
+        return text
+
+
+def _legacy_charset(data: bytes, content_type: str | None, markup: bool, texts: _Texts) -> tuple[str, Origin]:
     """The charset of bytes that are not UTF-8."""
     claims: list[tuple[str, Origin]] = []
     for label, origin in _claims(data, content_type, markup):
         name = canonical_name(label)
-        if name and not name.startswith("utf-") and _strict(data, name) is not None:
+        if name and not name.startswith("utf-") and texts[name] is not None:
             claims.append((name, origin))
     agreed = claims and all(name == claims[0][0] for name, _ in claims)
     if agreed and not (claims[0][0] in _LATIN and _looks_foreign(data)):
         return claims[0]
-    detected = _detect(data)
+    detected = _detect(data, texts)
     if detected is None:
         return claims[0] if claims else ("windows-1252", "default")
     for claim in claims:
@@ -143,10 +158,9 @@ def _claims(data: bytes, content_type: str | None, markup: bool) -> Iterator[tup
     if label := charset_of(content_type):
         yield label, "header"
     if markup:
-        head = data[:META_BYTES]
-        match = _META.search(head)
-        if match and head.find(b"<!--", 0, match.start()) >= 0:
-            match = _META.search(_COMMENT.sub(b"", head))
+        match = _META.search(data, 0, META_BYTES)
+        if match and data.find(b"<!--", 0, match.start()) >= 0:
+            match = _META.search(_COMMENT.sub(b"", data[:META_BYTES]))
         if match:
             yield (match[1] or match[2]).decode("ascii", "ignore"), "meta"
 
@@ -160,13 +174,13 @@ def _who(charset: str, content_type: str | None, data: bytes, markup: bool) -> O
     return "default" if charset == "utf-8" and data.isascii() else "detected"
 
 
-def _detect(data: bytes) -> str | None:
+def _detect(data: bytes, texts: _Texts) -> str | None:
     """Resiliparse's guess, put right where sister charsets are told apart by bytes that only one of them uses."""
     guess = detect_encoding(data[:DETECT_BYTES], html5_compatible=False)
     name = canonical_name(guess) if guess else None
-    if name is None or name.startswith("utf-") or _strict(data, name) is None:
+    if name is None or name.startswith("utf-") or texts[name] is None:
         return None
-    used = frozenset(data)
+    used = frozenset((np.flatnonzero(high_bytes(data)) + 0x80).tolist())
     windows_only = any(byte in used for byte in range(0x80, 0xA0))
     if name == "iso-8859-15":
         return name if 0xA4 in used and not windows_only else "windows-1252"
@@ -182,8 +196,8 @@ def _detect(data: bytes) -> str | None:
 
 def _looks_foreign(data: bytes) -> bool:
     """High bytes of Latin text stand alone or in pairs; those of other scripts form runs."""
-    runs = sum(map(len, _HIGH_RUN.findall(data)))
-    return runs > 0.5 * len(_HIGH.findall(data))
+    high, in_runs = high_runs(data)
+    return in_runs > 0.5 * high
 
 
 def _wide(data: bytes) -> str | None:

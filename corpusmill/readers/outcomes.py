@@ -11,18 +11,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 from corpusmill.readers.bodies import decode_body
 from corpusmill.readers.charset import decode
 from corpusmill.readers.headers import media_type
-from corpusmill.readers.owner import may_say_so, objects_by_header, objects_by_meta, sends_on
+from corpusmill.readers.owner import OBJECTS, SENDS, may_say_so, objects_by_header, objects_by_meta, sends_on
+from corpusmill.readers.scan import survey
 from corpusmill.readers.screen import Media, classify, is_blank
 from corpusmill.readers.text import clean_text
 from corpusmill.readers.urls import UrlRules
 from corpusmill.readers.warc import FileFacts, RawRecord, read_records
 
 STAGE = "acquire"
+_TEXT = Media("text", "text/plain")
+_Place = tuple[int, int, str, str | None, str | None, int | None]  # offset, index, record_type, url, date, status
 _ROBOTS_TXT = re.compile(r"https?://[^/]*/robots\.txt(?:[?#].*)?\Z", re.IGNORECASE)
 
 
@@ -102,27 +105,15 @@ def outcomes(
 def outcome(record: RawRecord, options: ReadOptions) -> Outcome:
     """What comes of one record."""
     declared = _declared(record)
-    known: dict[str, Any] = {
-        "offset": record.offset,
-        "index": record.index,
-        "record_type": record.type,
-        "url": _clean(record.url),
-        "date": _clean(record.date),
-        "status": record.http.status,
-        "mime": media_type(declared),
-        "payload_bytes": len(record.payload),
-    }
-    reason = _early_reason(record) or (options.urls.reason(known["url"]) if options.urls else None)
-    if reason is None:
-        body = decode_body(record.payload, record.http, options.max_payload_bytes)
-        reason = body.reason
-    if reason is None:
-        payload = body.data
-        known.update(payload_bytes=len(payload), payload_digest=hashlib.sha256(payload).digest()[:16])
-        reason = "empty_body" if is_blank(payload) else _judge(known, record, payload, declared, options)
+    url = _clean(record.url)
+    place = (record.offset, record.index, record.type, url, _clean(record.date), record.http.status)
+    reason = _early_reason(record) or (options.urls.reason(url) if options.urls else None)
     if reason is not None:
-        known.update(html=None, text=None, extractor=None, stage=STAGE, reason=reason)
-    return Outcome(**known)
+        return Outcome(*place, media_type(declared), len(record.payload), stage=STAGE, reason=reason)
+    body = decode_body(record.payload, record.http, options.max_payload_bytes)
+    if body.reason is not None:
+        return Outcome(*place, media_type(declared), len(record.payload), stage=STAGE, reason=body.reason)
+    return _judged(place, record, body.data, declared, options)
 
 
 def _early_reason(record: RawRecord) -> str | None:
@@ -137,28 +128,36 @@ def _early_reason(record: RawRecord) -> str | None:
     return None
 
 
-def _judge(
-    known: dict[str, Any], record: RawRecord, payload: bytes, declared: str | None, options: ReadOptions
-) -> str | None:
-    """Add to what is known the text of a payload, or return the reason why it ends here."""
-    media = Media("text", "text/plain") if record.type == "conversion" else classify(payload, declared)
-    known["mime"] = media.mime
+def _judged(place: _Place, record: RawRecord, payload: bytes, declared: str | None, options: ReadOptions) -> Outcome:
+    """What comes of a record with a decoded payload."""
+    size, digest = len(payload), hashlib.sha256(payload).digest()[:16]
+    if is_blank(payload):
+        return Outcome(*place, media_type(declared), size, digest, stage=STAGE, reason="empty_body")
+    signs = survey(payload)
+    is_wet = record.type == "conversion"
+    media = _TEXT if is_wet else classify(payload, declared, signs)
+    known = (*place, media.mime, size, digest)
     if media.kind == "other" or (media.kind == "text" and _is_robots_txt(record.url)):
-        return "not_html"
-    if options.robots == "respect" and objects_by_header(record.http):
-        return "robots_meta"
-    page = decode(payload, declared, markup=media.kind == "html")
-    known.update(charset=page.charset, charset_origin=page.origin, repairs=page.repairs)
+        return Outcome(*known, stage=STAGE, reason="not_html")
+    respect = options.robots == "respect"
+    if respect and objects_by_header(record.http):
+        return Outcome(*known, stage=STAGE, reason="robots_meta")
+    page = decode(payload, declared, markup=media.kind == "html", signs=signs)
     if media.kind == "text":
-        known.update(text=page.text.strip("\n"), extractor="wet" if record.type == "conversion" else "text")
-        return None if page.text.strip() else "empty_body"
-    known["html"] = page.text
-    if may_say_so(payload):
-        if options.robots == "respect" and objects_by_meta(page.text):
-            return "robots_meta"
-        if sends_on(page.text):
-            return "redirect"
-    return None
+        text = page.text.strip("\n")
+        if not text.strip():
+            return Outcome(*known, page.charset, page.origin, page.repairs, stage=STAGE, reason="empty_body")
+        made = "wet" if is_wet else "text"
+        return Outcome(*known, page.charset, page.origin, page.repairs, text=text, extractor=made)
+    words = may_say_so(payload, signs)
+    reason = None
+    if words & OBJECTS and respect and objects_by_meta(page.text):
+        reason = "robots_meta"
+    elif words & SENDS and sends_on(page.text):
+        reason = "redirect"
+    if reason:
+        return Outcome(*known, page.charset, page.origin, page.repairs, stage=STAGE, reason=reason)
+    return Outcome(*known, page.charset, page.origin, page.repairs, page.text)
 
 
 def _is_robots_txt(url: str | None) -> bool:
@@ -170,8 +169,7 @@ def _declared(record: RawRecord) -> str | None:
     if record.http.status is None:
         declared = record.headers.get("content-type")
         return None if media_type(declared) == "application/http" else declared
-    types = [value for value in record.http.all("content-type") if media_type(value)]
-    return types[-1] if types else None
+    return record.http.content_type
 
 
 def _clean(value: str | None) -> str | None:

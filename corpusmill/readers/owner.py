@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterator
 
 from corpusmill.readers.headers import HttpHead
+from corpusmill.readers.scan import CONTROLS, HEAD_SEARCHED, OBJECTION, REFRESH, RESERVATION, ROBOTS, survey
 
-HEAD_SEARCHED = 64 * 1024  # bytes, or characters
+OBJECTS, SENDS = 1, 2
+"""Answers of `may_say_so`."""
+
 MAX_REFRESH_S = 5  # longer ones reload a page that is meant to be read
 MAX_REFRESH_PAGE = 4096  # characters; a longer page has something to say besides
 
@@ -19,24 +22,33 @@ _OBJECTIONS = frozenset(("noindex", "none", "noai"))
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 _META = re.compile(r"<meta\s([^>]{1,2000})>")
-_HEAD_ENDS = re.compile(rb"</head", re.IGNORECASE)
+_HEAD_ENDS = re.compile("</head", re.IGNORECASE | re.ASCII)
 _ATTRIBUTE = re.compile(r"([a-z:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|noscript)\b.*?(?:</\1|\Z)", re.DOTALL)
 _REFRESH = re.compile(r"\s*(\d+)(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?\S")
 
 
-def may_say_so(payload: bytes) -> bool:
-    """Whether the beginning of a page holds a word that matters here: else its elements need not be read."""
-    head = payload[:HEAD_SEARCHED]
-    if b"\x00" in head:
-        return True
-    end = _HEAD_ENDS.search(head)
-    head = (head[: end.start()] if end else head).lower()
-    return any(word in head for word in (b"robots", b"tdm-reservation", b"refresh"))
+def may_say_so(payload: bytes, signs: int | None = None) -> int:
+    """Whether the beginning of a page holds the words of an objection or a refresh: else its head need not be read.
+
+    Args:
+        payload: the page.
+        signs: what `survey` says of it, where that is known.
+
+    Returns:
+        The sum of OBJECTS and SENDS; a page that is neither may be called so, never the other way round.
+    """
+    signs = survey(payload) if signs is None else signs
+    if signs & CONTROLS:
+        return OBJECTS | SENDS  # UTF-16, or words with controls in them that the text is without
+    objects = signs & RESERVATION or (signs & ROBOTS and signs & OBJECTION)
+    return (OBJECTS if objects else 0) | (SENDS if signs & REFRESH else 0)
 
 
 def objects_by_header(http: HttpHead) -> bool:
     """Whether the response's headers object."""
+    if http.plain:
+        return False
     if (http.get("tdm-reservation") or "").strip() == "1":
         return True
     return any(_objects(value.lower()) for value in http.all("x-robots-tag"))
@@ -76,7 +88,8 @@ def _objects(directives: str) -> bool:
 
 def _metas(html: str) -> Iterator[dict[str, str]]:
     """Attributes, lower case, of the head's meta elements."""
-    head = html[:HEAD_SEARCHED].lower()
-    end = head.find("</head")
-    for tag in _META.finditer(_HIDDEN.sub(" ", head if end < 0 else head[:end])):
+    end = _HEAD_ENDS.search(html, 0, HEAD_SEARCHED)
+    head = html[: end.start() if end else HEAD_SEARCHED]
+    head = head.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")  # ASCII is what matters
+    for tag in _META.finditer(_HIDDEN.sub(" ", head)):
         yield {m[1]: m[2] or m[3] or m[4] or "" for m in _ATTRIBUTE.finditer(tag[1])}

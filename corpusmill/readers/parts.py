@@ -8,10 +8,7 @@ from __future__ import annotations
 import io
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 SCAN = 2**20
 OVERLAP = 64
@@ -59,22 +56,6 @@ class Part(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
-
-
-@contextmanager
-def open_part(path: Path, begin: int, end: int | None) -> Iterator[tuple[BinaryIO, int]]:
-    """The records of a file that begin in a range of bytes: as a stream, and where that stream begins in the file.
-
-    Args:
-        path: a WARC or WET file, plain or gzip.
-        begin: first byte of the range.
-        end: byte behind it; None for the end of the file.
-    """
-    with path.open("rb") as file:
-        size = file.seek(0, io.SEEK_END)
-        first = record_start(file, begin)
-        last = size if end is None else record_start(file, end)
-        yield cast(BinaryIO, Part(file, first, last)), first
 
 
 def record_start(file: BinaryIO, position: int) -> int:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from corpusmill.readers.headers import media_type
+from corpusmill.readers.scan import CONTROLS, HTML, SNIFFED
 
 Kind = Literal["html", "text", "other"]
 
-SNIFFED = 1024
 ROOT_SEARCHED = 16 * 1024  # a licence in a comment may stand before the root of an XHTML page
 
 _BINARY = (
@@ -52,6 +52,7 @@ _HTML_TAG = re.compile(
 _XML_DECLARATION = re.compile(rb"<\?xml\s[^>]*>", re.IGNORECASE)
 _COMMENTS_AND_BLANKS = re.compile(rb"(?:\s+|<!--.*?-->|<\?xml-stylesheet[^>]*>)*", re.DOTALL)
 _HTML_ROOT = re.compile(rb"<(?:!doctype\s+html|html|\w+:html)\b", re.IGNORECASE)
+_BLANK = b" \t\r\n\f\v\x00\xef\xbb\xbf\xff\xfe"
 _CONTROL_BYTES = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 
 _HTML_TYPES = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "application/xhtml")
@@ -66,27 +67,34 @@ class Media:
     mime: str
 
 
-def classify(payload: bytes, declared: str | None) -> Media:
+def classify(payload: bytes, declared: str | None, signs: int | None = None) -> Media:
     """Judge a payload by its bytes and by its HTTP Content-Type.
 
     Args:
         payload: the decoded body, not blank.
         declared: the Content-Type header.
+        signs: what `survey` says of the payload, where that is known.
     """
     mime = media_type(declared)
+    if signs is not None and signs & HTML and not signs & CONTROLS:
+        return _by_type(mime, payload, b"", True)
     head = payload[:SNIFFED].removeprefix(b"\xef\xbb\xbf").lstrip()
     if (binary := _binary_type(head)) is not None:
         return Media("other", binary)
-    wide = payload[:2] in (b"\xff\xfe", b"\xfe\xff") or _looks_wide(payload[:SNIFFED])
-    if wide:
+    controls = signs is None or signs & CONTROLS
+    if payload[:2] in (b"\xff\xfe", b"\xfe\xff") or (controls and _looks_wide(payload[:SNIFFED])):
         head = head.replace(b"\x00", b"")
-    elif _is_binary(head):
+    elif controls and _is_binary(head):
         return Media("other", mime if mime and not mime.startswith("text/") else "application/octet-stream")
     if head.startswith(b"<?xml") and not _is_page(
         payload[:ROOT_SEARCHED], _HTML_TAG if mime in _HTML_TYPES else _HTML_ROOT
     ):
         return Media("other", mime if mime and mime.endswith("xml") and mime not in _HTML_TYPES else "application/xml")
-    looks_html = _HTML_TAG.match(_without_lead(head)) is not None
+    return _by_type(mime, payload, head, _HTML_TAG.match(_without_lead(head)) is not None)
+
+
+def _by_type(mime: str | None, payload: bytes, head: bytes, looks_html: bool) -> Media:
+    """What a payload is that neither is binary nor XML of some other kind."""
     if mime in _HTML_TYPES:
         if not looks_html and _is_json(payload):
             return Media("other", "application/json")
@@ -104,9 +112,7 @@ def classify(payload: bytes, declared: str | None) -> Media:
 
 def is_blank(payload: bytes) -> bool:
     """Whether there is nothing but white space, zero bytes and a byte order mark."""
-    return not payload[:4096].strip(b" \t\r\n\f\v\x00\xef\xbb\xbf\xff\xfe") and not payload.strip(
-        b" \t\r\n\f\v\x00\xef\xbb\xbf\xff\xfe"
-    )
+    return not payload[:64].strip(_BLANK) and not payload[:4096].strip(_BLANK) and not payload.strip(_BLANK)
 
 
 def _binary_type(head: bytes) -> str | None:

@@ -6,14 +6,17 @@ uses keys of its own, never altered text.
 
 from __future__ import annotations
 
+from corpusmill.readers.scan import CONTROLS, survey
+
+BOM = "\ufeff"
+
 _DROPPED = [*range(0x00, 0x09), *range(0x0E, 0x20)]
-_CONTROLS = bytes([0x0B, 0x0C, *_DROPPED])  # without carriage return, which is common and not a fault
 _TABLE: dict[int, str | None] = {**dict.fromkeys(_DROPPED), 0x0B: "\n", 0x0C: "\n"}
 
 
 def has_controls(data: bytes) -> bool:
     """Whether UTF-8 bytes hold C0 controls other than tab, newline and carriage return."""
-    return len(data.translate(None, _CONTROLS)) != len(data)
+    return bool(survey(data) & CONTROLS)
 
 
 def clean_text(text: str) -> tuple[str, int]:
@@ -23,6 +26,8 @@ def clean_text(text: str) -> tuple[str, int]:
     beginning are dropped; a pair of surrogates becomes its character, a lone one U+FFFD. Line ends do not count as
     repairs.
     """
+    if text.isascii() and text.isprintable():  # an address, a date
+        return text, 0
     repairs = 0
     try:
         data = text.encode("utf-8")
@@ -38,7 +43,7 @@ def clean_text(text: str) -> tuple[str, int]:
 
 def tidy_ends(text: str) -> str:
     """Line ends as newlines, no byte order mark at the beginning."""
-    if text.startswith("\ufeff"):
+    if text.startswith(BOM):
         text = text[1:]
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from corpusmill.readers.careful import careful_records, counted
+from corpusmill.readers.careful import careful_records, is_content
 from corpusmill.readers.dialects import MAX_HEAD, WARC
 from corpusmill.readers.files import Section, open_file
 from corpusmill.readers.frames import LZ4_MAGIC, ZSTD_MAGIC
@@ -85,21 +85,23 @@ def _sound_records(archive: Archive, magic: bytes, reading: Reading) -> Generato
     """
     from fastwarc.warc import ArchiveIterator
 
-    file, given, last = archive.file, 0, 0
-    held: RawRecord | None = None
+    file, facts, given, last, at = archive.file, reading.facts, 0, 0, -1
+    held: RawRecord | str | None = None  # of a record that is only counted, its type
     try:
         for found in ArchiveIterator(file.path or Section(file), parse_http=False, fsspec_args=False):
-            record = _from_fastwarc(found, reading)
-            if record is None or (held is not None and record.offset <= held.offset):
-                break
-            if file.glance(record.offset, len(magic)) != magic:
-                break  # not the beginning of a member: the member holds several records
-            if given < ALIGNMENT_CHECKED and not _begins_at(archive, record.offset):
+            offset = found.stream_pos
+            record = _from_fastwarc(found, offset, reading)
+            if record is None or offset <= at or file.glance(offset, len(magic)) != magic:
+                break  # doubt, or not the beginning of a member: the member holds several records
+            if given < ALIGNMENT_CHECKED and not _begins_at(archive, offset):
                 break  # members are cut elsewhere than records are
             if held is not None:
-                yield from counted(held, reading.facts)
-                given, last = given + 1, held.offset
-            held = record
+                given, last = given + 1, at
+                if isinstance(held, str):
+                    facts.not_content[held] += 1
+                elif is_content(held, facts):
+                    yield held
+            held, at = record, offset
     except (OSError, UnicodeError):
         pass
     return (last, min(given, 1)) if _begins_at(archive, last) else (0, given)
@@ -110,19 +112,17 @@ def _begins_at(archive: Archive, offset: int) -> bool:
     return archive.file.read_at(offset, 5) == b"WARC/" or holds_record(archive, offset)
 
 
-def _from_fastwarc(found: Any, reading: Reading) -> RawRecord | None:
-    """The same record as the careful reader makes, or None where there is doubt."""
+def _from_fastwarc(found: Any, offset: int, reading: Reading) -> RawRecord | str | None:
+    """The record as the careful reader makes it, or the type of one that is only counted; None where there is doubt."""
     kind, length, limit = str(found.record_type), found.content_length, reading.limit
     if length > LARGE:
         return None
     if kind not in CONTENT_TYPES:
-        named = (
-            kind in COUNTED_TYPES or (found.headers.get("WARC-Type") or "").lower() == kind
-        )  # a type called "unknown"
-        return RawRecord(found.stream_pos, 0, kind) if named else None
+        named = kind in COUNTED_TYPES or (found.headers.get("WARC-Type") or "").lower() == kind  # one called "unknown"
+        return kind if named else None
     content = found.reader.read(min(length, limit))
     pairs = found.headers.items_bytes()
     headers = {_LOWER[name]: value.decode() for name, value in pairs}
     if len(content) < min(length, limit) or len(headers) < len(pairs):
         return None
-    return reading.record(found.stream_pos, 0, headers, content, "too_large" if length > limit else None)
+    return reading.record(offset, 0, headers, content, "too_large" if length > limit else None)

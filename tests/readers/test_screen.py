@@ -83,7 +83,7 @@ def test_tdm_reservations_count_and_other_places_do_not() -> None:
     assert objects_by_meta('<head><meta name="tdm-reservation" content="1">')
     assert not objects_by_meta("<head><!-- <meta name=robots content=noindex> --></head>")
     assert not objects_by_meta("<head></head><body><textarea><meta name=robots content=noindex></textarea>")
-    assert may_say_so(b"<meta name=ROBOTS>")
+    assert may_say_so(b"<meta name=ROBOTS content=NoIndex>")
     assert not may_say_so(PAGE)
 
 
