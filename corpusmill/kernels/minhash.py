@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.digests import normalise
 from corpusmill.kernels.hashing import mix64
-from corpusmill.kernels.words import IS_WORD, WordTable, slices, text_buffers, word_table
+from corpusmill.kernels.words import IS_WORD, WordTable, folded_words, slices, text_buffers, word_table
 
 EMPTY = 0xFFFFFFFF
 """Every place of the signature of a text without shingles; leave such texts out of banding."""
@@ -80,7 +80,7 @@ class Shingling:
         """The words or characters of a batch as a word table (of characters only the fields that shingles need)."""
         if self.fold_digits:
             text = with_one_digit(text)
-        return word_table(text) if self.unit == "word" else character_table(text)
+        return _as_table(*(folded_words(text) if self.unit == "word" else _characters_of(text)))
 
 
 def signatures(
@@ -164,14 +164,19 @@ def with_one_digit(text: pa.LargeStringArray) -> pa.LargeStringArray:
     return pa.Array.from_buffers(pa.large_string(), len(text), [None, offsets, pa.py_buffer(folded)])
 
 
-def character_table(text: pa.LargeStringArray) -> WordTable:
-    """The characters of the normalised texts, each as a word; of the table's fields only what shingles need."""
+def _as_table(offsets: NDArray[np.int64], folded: NDArray[np.uint64]) -> WordTable:
+    """A word table of words only, with what shingles need of it."""
+    none = np.zeros(0, np.int32)
+    return WordTable(offsets, none, none, none, folded, folded, np.full(len(folded), IS_WORD, np.uint8))
+
+
+def _characters_of(text: pa.LargeStringArray) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The characters of the normalised texts as words: offsets and hashes."""
     normalised, ends = normalise(text)
     offsets = np.zeros(len(text) + 1, np.int64)
     folded = np.empty(len(normalised), np.uint64)
     n = int(_characters(normalised, ends, offsets, folded))
-    none = np.zeros(0, np.int32)
-    return WordTable(offsets, none, none, none, folded[:n], folded[:n], np.full(n, IS_WORD, np.uint8))
+    return offsets, folded[:n]
 
 
 @numba.njit(nogil=True, cache=True)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numba
 import numpy as np
@@ -137,6 +138,22 @@ def word_table(text: pa.Array) -> WordTable:
     return WordTable(offsets, start[:n], stop[:n], chars[:n], folded[:n], exact[:n], flags[:n])
 
 
+def folded_words(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The words alone, and of each only its folded hash: offsets int64[D + 1] and uint64 hashes, as `word_table` has
+    them, in two thirds of the time.
+
+    Raises:
+        ValueError: another type than large_string, or nulls.
+    """
+    data, bounds = text_buffers(text)
+    offsets, folded = np.empty(len(bounds), np.int64), np.empty(int(bounds[-1] - bounds[0]) + 1, np.uint64)
+    runs = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
+    table, classes = load_table(), _byte_classes()
+    addresses = (address_of(data), bounds, address_of(table), address_of(classes))
+    n = int(_scan(*addresses, runs, offsets, None, None, None, None, folded, None))
+    return offsets, folded[:n]
+
+
 @cache
 def _byte_classes() -> NDArray[np.uint8]:
     """Class of each byte, uint8[256]."""
@@ -195,6 +212,17 @@ def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
         at += U(8)
         size -= min(size, U(8))
     return mix64(exact), mix64(folded), letter
+
+
+@numba.njit(nogil=True, inline="always")
+def _hash_lower(at: U, size: U) -> U:
+    """`hash_bytes` of the lower case of an ASCII token."""
+    folded = SEED ^ size
+    while size > U(0):
+        folded = absorb(folded, lower_ascii(load_chunk(at, size)))
+        at += U(8)
+        size -= min(size, U(8))
+    return mix64(folded)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -274,15 +302,15 @@ def _scan(
     classes: U,
     runs: NDArray[np.int32],
     offsets: NDArray[np.int64],
-    start: NDArray[np.int32],
-    stop: NDArray[np.int32],
-    chars: NDArray[np.int32],
-    exact: NDArray[np.uint64],
+    start: Any,
+    stop: Any,
+    chars: Any,
+    exact: Any,
     folded: NDArray[np.uint64],
-    flags: NDArray[np.uint8],
+    flags: Any,
 ) -> U:
     """Fill the word table. First the runs of bytes of one class, without a branch; then tokens, from whole runs where
-    one will do.
+    one will do. Without the other columns (None; compiled apart) only `folded` of words is filled.
 
     Finding the end of each word by a loop costs a mispredicted branch a word: half the speed.
     """
@@ -315,6 +343,11 @@ def _scan(
             else:
                 whole = now != _WIDE and after != _WIDE and end == i + U(1)
             if whole:
+                if start is None:
+                    if now == _LETTERS:
+                        folded[n] = _hash_lower(text + i, end - i)
+                        n += U(1)
+                    continue
                 start[n], stop[n], chars[n] = i, end, end - i
                 exact[n], folded[n], letter = _hash_ascii(text + i, end - i)
                 other = load32(table + U(4) * load8(text + i)) & _NON_PUNCTUATION != U(0)
@@ -326,10 +359,14 @@ def _scan(
                 continue
             while i < end:
                 width, length, hash_exact, hash_folded, found = _token(text + i, text + size, table)
-                start[n], stop[n], chars[n] = i, i + width, length
+                i += width
+                if start is None:
+                    folded[n] = hash_folded
+                    n += U(found & U(IS_WORD) != U(0))
+                    continue
+                start[n], stop[n], chars[n] = i - width, i, length
                 exact[n], folded[n], flags[n] = hash_exact, hash_folded, found
                 n += U(length > U(0))
-                i += width
             done = i
     offsets[len(bounds) - 1] = n
     return n

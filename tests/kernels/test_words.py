@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from corpusmill.kernels import unicode_table
 from corpusmill.kernels.unicode_table import LIMIT, Kind
-from corpusmill.kernels.words import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, slices, word_table
+from corpusmill.kernels.words import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, folded_words, slices, word_table
 from tests.kernels import reference
 from tests.kernels.texts import batches, column, texts
 
@@ -158,3 +158,13 @@ def test_flags_say_letter_punctuation_and_word() -> None:
         "１": IS_WORD,  # datatrove's list of punctuation holds the full-width 1
         "日": HAS_LETTER | HAS_NON_PUNCTUATION | IS_WORD,
     }
+
+
+@settings(max_examples=200, deadline=None)
+@given(batches())
+def test_words_alone_are_those_of_the_table(values: list[str]) -> None:
+    text = column(values)
+    table = word_table(text)
+    offsets, folded = folded_words(text)
+    assert np.diff(offsets).tolist() == table.word_counts().tolist()
+    assert folded.tolist() == table.folded[table.flags & IS_WORD > 0].tolist()
