@@ -205,6 +205,11 @@ class Extract(Section):
         description="URL rules: a name in rules/urls/ or a file; the digest of their lists is part of the identity.",
     )
     robots: Literal["respect", "ignore"] = Field("respect", description="Whether an owner's noindex or noai counts.")
+    verify_digests: bool = where(
+        False,
+        description="Compare WARC records with the digests in their heads; what is wrong is counted and kept. When on, "
+        "it is part of the identity.",
+    )
     languages: Strings = Field(
         (),
         description="ISO 639 codes; where given, pages surely in others end as unwanted_language.",

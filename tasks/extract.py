@@ -68,6 +68,8 @@ def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
     """The unit that extracts a source file, and the one that remembers which bytes were read."""
     rules = url_rules(recipe)
     config = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
+    if recipe.extract.verify_digests:
+        config["verify_digests"] = True
     made = Unit(
         "extract",
         VERSION,
@@ -128,7 +130,12 @@ def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -
 def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Recipe, store: Store) -> Receipt:
     config = recipe.extract
     facts = FileFacts()
-    options = ReadOptions(max_payload_bytes=config.max_payload_bytes, robots=config.robots, urls=url_rules(recipe))
+    options = ReadOptions(
+        max_payload_bytes=config.max_payload_bytes,
+        robots=config.robots,
+        urls=url_rules(recipe),
+        verify_digests=config.verify_digests,
+    )
     limits = Limits(timeout_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)
     acquired, extracted = Tally("acquire"), Tally("extract")
     repairs = 0

@@ -39,6 +39,8 @@ class ReadOptions:
     """Whether an owner's noindex, noai or tdm-reservation counts."""
     urls: UrlRules | None = None
     """Hosts and words of addresses that are not let in."""
+    verify_digests: bool = False
+    """Whether records are compared with the digests in their heads; a wrong one is counted, the record stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def outcomes(
         facts: filled with what else was met: other record types, broken places.
     """
     options = options or ReadOptions()
-    for record in read_records(source, max_payload_bytes=options.max_payload_bytes, facts=facts):
+    limit, verify = options.max_payload_bytes, options.verify_digests
+    for record in read_records(source, max_payload_bytes=limit, verify_digests=verify, facts=facts):
         yield outcome(record, options)
 
 

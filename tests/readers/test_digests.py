@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from corpusmill.readers.outcomes import outcomes
+from corpusmill.config import load_recipe
+from corpusmill.readers.outcomes import ReadOptions, outcomes
 from corpusmill.readers.warc import FileFacts, read_records
+from tasks import acquire
+from tasks.extract import units_of
 from tests.readers.archives import PAGE, members, record
 
 CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(PAGE), PAGE)
@@ -62,7 +65,22 @@ def test_a_wrong_digest_is_reported_and_the_page_kept(data_dir: Path) -> None:
     assert [(one.url, one.wrong_digest) for one in found] == [(f"http://s14.example/p{i}", i == 2) for i in range(5)]
     assert facts.counts == {"wrong_digest": 1}
     assert [fault["reason"] for fault in facts.faults] == ["wrong_digest"]
-    assert len([one for one in outcomes(path) if one.html]) == 5
+    for verify in (False, True):
+        facts = FileFacts()
+        assert len([one for one in outcomes(path, ReadOptions(verify_digests=verify), facts) if one.html]) == 5
+        assert facts.counts["wrong_digest"] == verify
+
+
+def test_verifying_is_part_of_the_identity_only_when_on(data_dir: Path) -> None:
+    root = data_dir / "mini-crawl"
+    keys = [f"source.crawl.root={root}"]
+    plain, same, verified = (
+        load_recipe("crawl", [*keys, *more])
+        for more in ([], ["extract.verify_digests=false"], ["extract.verify_digests=true"])
+    )
+    source = acquire.plan(plain)[0]
+    ids = [units_of(source, recipe)[0].key for recipe in (plain, same, verified)]
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_sound_crawls_have_right_digests(data_dir: Path) -> None:
