@@ -12,7 +12,7 @@ import pytest
 from corpusmill.errors import NotFound, Unavailable
 from tasks.acquire import http
 from tasks.acquire.http import download, get
-from tasks.acquire.patience import Again, Patience, persist
+from tasks.acquire.patience import DEFAULT, Again, Patience, persist
 from tests.acquire.server import serve
 
 DATA = random.Random(5).randbytes(3_000_000)
@@ -31,7 +31,7 @@ class Waits(list[float]):
         return Patience(sleep=self.append, **options)  # type: ignore[arg-type]
 
 
-def fetched(address: str, patience: Patience = http.DEFAULT) -> bytes:
+def fetched(address: str, patience: Patience = DEFAULT) -> bytes:
     out = io.BytesIO()
     assert download(address, out, patience) == len(out.getvalue())
     return out.getvalue()

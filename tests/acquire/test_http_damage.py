@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusmill.errors import Unavailable
-from tasks.acquire.http import Patience, download, get, get_range
+from tasks.acquire.http import download, get, get_range
+from tasks.acquire.patience import Patience
 from tasks.acquire.politeness import watched
 from tasks.acquire.witness import Witness, stated_checksums
 from tests.faultproxy import Faults, faulty

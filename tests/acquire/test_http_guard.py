@@ -12,7 +12,8 @@ import pytest
 from corpusmill.errors import Unavailable
 from tasks.acquire import guard
 from tasks.acquire.guard import check_address, check_redirect
-from tasks.acquire.http import Patience, get
+from tasks.acquire.http import get
+from tasks.acquire.patience import Patience
 from tests.acquire.server import serve
 
 ADDRESSES = {

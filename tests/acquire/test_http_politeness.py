@@ -12,7 +12,8 @@ import pytest
 
 from corpusmill.errors import UsageError
 from tasks.acquire import politeness
-from tasks.acquire.http import Patience, get
+from tasks.acquire.http import get
+from tasks.acquire.patience import Patience
 from tasks.acquire.politeness import Bucket, Traffic, watched
 from tests.acquire.server import serve
 from tests.faultproxy import Faults, faulty
