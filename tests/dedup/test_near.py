@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from corpusmill.engine import Engine
 from tasks import dedup
 from tests.dedup.corpus import Doc, families, recipe, shards, store_at
 
@@ -89,3 +90,27 @@ def crowd(count):
         base[i] = f"own{i}"
         docs.append(Doc(f"crowd {i}", " ".join(base)))
     return docs
+
+
+@pytest.mark.long
+def test_one_two_and_four_workers_give_the_same_receipts(tmp_path):
+    """Through the store in parts, and repeated passages too: by processes that share nothing but the store."""
+    docs = [*families(440, 4, 60), *crowd(20)]
+    made = recipe(memory_mb=1, lines="line", lines_min_documents=2, substring_words=50)
+    results = []
+    for workers in (1, 2, 4):
+        store = store_at(tmp_path / str(workers))
+        held = shards([docs[:900], docs[900:1300], docs[1300:]], made, store)
+        with Engine(workers) as engine:
+
+            def run(stage, unit, jobs, engine=engine):
+                return engine.map(unit, jobs)
+
+            exact = dedup.exact(held, made, store).receipt
+            done = over(held, exact, made, store, run=run)
+            repeated = dedup.repeats(run, held, exact, done[-1].receipt, made, store)
+        assert len({one.receipt.key for one in done if one.receipt.stage == "near.buckets"}) > 1
+        results.append([*(one.receipt for one in done), *(receipt for _, receipt in repeated.receipts)])
+    for other in results[1:]:
+        assert len(other) == len(results[0])
+        assert all(a.key == b.key and a.agrees(b) for a, b in zip(results[0], other, strict=True))
