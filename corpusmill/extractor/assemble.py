@@ -43,16 +43,7 @@ def assemble(page: Scan, keep: NDArray[np.bool_], *, markdown: bool = False) -> 
         keep: bool[L].
         markdown: with Markdown's marks; else text.
     """
-    kept = np.flatnonzero(keep)
-    if not len(kept):
-        return ""
-    lines = page.lines
-    pieces = (lines[kept, Line.STOP] - lines[kept, Line.START]).sum() + _MARKS * len(kept)
-    if markdown:
-        pieces = 2 * pieces + 2 * lines[kept, Line.LIST_DEPTH].sum()
-    out = np.empty(pieces, np.uint8)
-    size = _join(page.text, lines, page.boxes, kept, markdown, out)
-    text = out[:size].tobytes().decode("utf-8", "replace")
+    text = _join(page.text, page.lines, page.boxes, keep, markdown).tobytes().decode("utf-8", "replace")
     if "&" in text:
         text = html.unescape(text)
     if " \n" in text or "\u00a0\n" in text:
@@ -205,8 +196,14 @@ def _numbers(boxes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True)
-def _write_lines(text, lines, boxes, kept, markdown, out):  # type: ignore[no-untyped-def]
-    """Write the kept lines with what stands between and around them, in UTF-8; returns how many bytes."""
+def _write_lines(text, lines, boxes, keep, markdown):  # type: ignore[no-untyped-def]
+    """The kept lines with what stands between and around them, in UTF-8; entities as they are."""
+    kept = np.flatnonzero(keep)
+    room = _MARKS * len(kept)
+    for r in kept:
+        length = lines[r, Line.STOP] - lines[r, Line.START]
+        room += 2 * (length + lines[r, Line.LIST_DEPTH]) if markdown else length
+    out = np.empty(room, np.uint8)
     begin, text_at = U(out.ctypes.data), U(text.ctypes.data)
     lines_at, boxes_at = U(lines.ctypes.data), U(boxes.ctypes.data)
     is_table = table_rows(lines)
@@ -235,14 +232,14 @@ def _write_lines(text, lines, boxes, kept, markdown, out):  # type: ignore[no-un
             at = _row_end(at, n_cells[row], not is_next)
             header = row
         before, item_before = line, item
-    return at - begin
+    return out[: at - begin]
 
 
 def _compiled(parts: int) -> Any:
     @numba.njit(nogil=True, cache=True)
-    def join(text, lines, boxes, kept, markdown, out):  # type: ignore[no-untyped-def]
+    def join(text, lines, boxes, keep, markdown):  # type: ignore[no-untyped-def]
         _ = parts
-        return _write_lines(text, lines, boxes, kept, markdown, out)
+        return _write_lines(text, lines, boxes, keep, markdown)
 
     return join
 

@@ -26,9 +26,9 @@ class Reply:
     extraction: Extraction
 
 
-def request(number: int, page: bytes) -> bytes:
-    """A request frame."""
-    return REQUEST.pack(number, len(page)) + page
+def request(number: int, page: bytes) -> tuple[bytes, bytes]:
+    """A request frame: its head, and the page."""
+    return REQUEST.pack(number, len(page)), page
 
 
 def reply(number: int, extraction: Extraction) -> bytes:
@@ -53,7 +53,8 @@ class ReplyBuffer:
             end = position + REPLY.size + size
             if len(self._data) < end:
                 break
-            text = self._data[position + REPLY.size : end].decode("utf-8")
+            with memoryview(self._data) as view:
+                text = str(view[position + REPLY.size : end], "utf-8")
             reason = _STATUS[status]
             found = Extraction(None, reason=reason) if reason else Extraction(text, EXTRACTORS[extractor])
             replies.append(Reply(number, found))

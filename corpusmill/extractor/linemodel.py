@@ -66,17 +66,20 @@ def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float6
 
 def chosen(page: Scan, probability: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
     """Lines whose expected F1 is greatest, and that F1: 2 sum(words * p over kept) / (words kept + sum(words * p))."""
-    words = page.lines[:, Line.WORDS].astype(np.float64)
-    if not words.any():
-        return np.ones(len(words), np.bool_), 0.0
-    return _most_f1(words, probability, np.argsort(-probability, kind="stable"))
+    keep = np.zeros(len(page), np.bool_)
+    return keep, _most_f1(page.lines, probability, np.argsort(-probability, kind="stable"), keep)
 
 
 @numba.njit(nogil=True, cache=True)
-def _most_f1(words, probability, order):  # type: ignore[no-untyped-def]
-    expected = 0.0
+def _most_f1(lines, probability, order, keep):  # type: ignore[no-untyped-def]
+    words = lines[:, Line.WORDS].astype(np.float64)
+    expected, total = 0.0, 0.0
     for r in order:
         expected += words[r] * probability[r]
+        total += words[r]
+    if total == 0.0:
+        keep[:] = True
+        return 0.0
     gained = sure = best_f1 = 0.0
     best = 0
     for k in range(len(order)):
@@ -85,10 +88,9 @@ def _most_f1(words, probability, order):  # type: ignore[no-untyped-def]
         f1 = 2 * gained / (sure + expected) if sure > 0.0 else 0.0
         if f1 > best_f1:
             best, best_f1 = k, f1
-    keep = np.zeros(len(words), np.bool_)
     for r in order[: best + 1]:
         keep[r] = True
-    return keep, best_f1
+    return best_f1
 
 
 def by_lines(page: str, data: bytes) -> tuple[str, Lines]:

@@ -30,11 +30,9 @@ from corpusmill.extractor.modes import DEFAULT_MAX_DEPTH, Extraction, Mode
 RETRY_FACTOR = 4
 START_TIMEOUT_S = 600.0  # the first worker of an installation compiles the scanner: 20 to 60 CPU seconds
 PIPE_BYTES = 2**20
-READ_BYTES = 2**16
+LOT_BYTES = 2**18  # requests are written in lots of about this size, replies are read in such
 TICK_S = 0.2
-NAP_S = (
-    0.004  # while the worker has enough to do, replies are fetched in lots: waking for each costs more than reading it
-)
+NAP_S = 0.004  # while the worker has more to do, replies are awaited asleep: waking for each costs more than reading it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,22 +184,21 @@ class _Worker:
         rest, blocked = memoryview(b""), False
         try:
             while todo or sent:
-                if not rest and todo and not self._full(len(sent)):
-                    number = todo.popleft()
-                    sent.append(number)
-                    rest = memoryview(request(number, pages[number].encode("utf-8", "replace")))
+                rest = rest or self._lot(pages, todo, sent)
                 if not sent:
                     return
-                if rest and blocked:
+                if len(sent) > 1 and (blocked or not rest):
                     time.sleep(NAP_S)
                 readable, writable = self._wait(clock.tick_s, to_write=bool(rest))
                 if writable:
                     rest = self._write(rest)
                     blocked = len(rest) > 0
-                for reply in self._read() if readable else ():
+                replies = self._read() if readable else []
+                for reply in replies:
                     assert reply.number == sent[0], "the worker answers out of order"
                     results[sent.popleft()] = reply.extraction
-                    self._count()
+                if replies:
+                    self._count(len(replies))
                     clock.restart()
                 if readable and self._ended:
                     raise _Failed(sent.popleft(), "crashed")
@@ -209,6 +206,17 @@ class _Worker:
                     raise _Failed(sent.popleft(), "timeout")
         finally:
             todo.extendleft(reversed(sent))
+
+    def _lot(self, pages: Sequence[str], todo: deque[int], sent: deque[int]) -> memoryview:
+        """Requests for the next pages, as many as make a lot and as this worker may serve."""
+        lot: list[bytes] = []
+        size = 0
+        while todo and size < LOT_BYTES and not self._full(len(sent)):
+            number = todo.popleft()
+            sent.append(number)
+            lot += request(number, pages[number].encode("utf-8", "replace"))
+            size += len(lot[-1])
+        return memoryview(b"".join(lot))
 
     def _wait(self, seconds: float, to_write: bool = False) -> tuple[bool, bool]:
         """Whether replies can be read, and whether a request can be written; as soon as either."""
@@ -228,7 +236,7 @@ class _Worker:
 
     def _read(self) -> list[Reply]:
         try:
-            data = os.read(self._out, READ_BYTES)
+            data = os.read(self._out, LOT_BYTES)
         except BlockingIOError:
             return []
         self._ended = not data
@@ -237,9 +245,9 @@ class _Worker:
     def _full(self, in_flight: int) -> bool:
         return self._fat or self._served + in_flight >= self._limits.recycle_documents
 
-    def _count(self) -> None:
-        self._served += 1
-        if self._served % 64 == 0:
+    def _count(self, replies: int) -> None:
+        self._served += replies
+        if self._served // 64 != (self._served - replies) // 64:
             self._fat = _rss_mb(self._process.pid) > self._limits.recycle_rss_mb
 
     def _await_ready(self) -> None:

@@ -67,14 +67,8 @@ class Scan:
 
 def scan(html: bytes) -> Scan:
     """Lines and containers of a page."""
-    data, size = np.frombuffer(html, np.uint8), len(html)
-    tags = int(_count(data)) + 2
-    text = np.empty(size + 2 * tags + 16, np.uint8)
-    lines, boxes = np.empty((tags + 2, N_LINE), np.int64), np.empty((tags + 2, N_BOX), np.int64)
-    stack, state = np.zeros((MAX_DEPTH + 2, N_FRAME), np.int64), np.zeros(N_STATE, np.uint64)
-    _read(data, size, text, lines, boxes, stack, _constants(), state)
-    n_lines, n_boxes, n_title = state[[State.N_LINES, State.N_BOXES, State.N_TITLE]].tolist()
-    return Scan(text, lines[:n_lines], boxes[:n_boxes], n_title, size)
+    text, lines, boxes, title_words = _read(np.frombuffer(html, np.uint8), _constants())
+    return Scan(text, lines, boxes, title_words, len(html))
 
 
 @cache
@@ -118,16 +112,16 @@ def _read_page(page):  # type: ignore[no-untyped-def]
     put(box_at(page, U(0)), Box.LAST_LINE, get(page, State.N_LINES))
 
 
-def _compiled(parts: int) -> tuple[Any, Any]:
+def _compiled(parts: int) -> Any:
     @numba.njit(nogil=True, cache=True)
-    def count(data):  # type: ignore[no-untyped-def]
+    def read(data, constants):  # type: ignore[no-untyped-def]
+        """Text, lines, boxes and number of the title's words."""
         _ = parts
-        return count_tags(U(data.ctypes.data), U(len(data)), False)
-
-    @numba.njit(nogil=True, cache=True)
-    def read(data, size, text, lines, boxes, stack, constants, state):  # type: ignore[no-untyped-def]
-        """Fill text, lines and boxes; how many there are is left in the state."""
-        _ = parts
+        size = len(data)
+        tags = count_tags(U(data.ctypes.data), U(size), False) + U(2)
+        text = np.empty(U(size) + U(2) * tags + U(16), np.uint8)
+        lines, boxes = np.empty((tags + U(2), N_LINE), np.int64), np.empty((tags + U(2), N_BOX), np.int64)
+        stack, state = np.zeros((MAX_DEPTH + 2, N_FRAME), np.int64), np.zeros(N_STATE, np.uint64)
         title, of_tags = np.zeros(_TITLE_WORDS, np.uint64), np.zeros((2, _N_TAGS), np.uint64)
         page = U(state.ctypes.data)
         for k in range(len(constants)):
@@ -144,9 +138,11 @@ def _compiled(parts: int) -> tuple[Any, Any]:
         put(page, State.N_BOXES, U(1))
         boxes[0] = 0
         _read_page(page)
-        return title[0] + of_tags[0, 0]  # so that they live until here
+        n_lines, n_boxes, n_title = state[State.N_LINES], state[State.N_BOXES], state[State.N_TITLE]
+        stack[0, 0] = title[0] = of_tags[0, 0] = 0  # so that they live until here
+        return text, lines[:n_lines], boxes[:n_boxes], np.int64(n_title)
 
-    return count, read
+    return read
 
 
-_count, _read = _compiled(sources.digest(*PARTS))
+_read = _compiled(sources.digest(*PARTS))
