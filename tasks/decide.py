@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.store import Receipt, Store, Unit
+from tasks.dedup import of_shard
 from tasks.shards import Shard
 from tasks.units import Done, content_of, once
 
@@ -50,13 +51,13 @@ def _decide(
     rows = store.table(shard.decisions).to_pylist()
     exact_found, near_found = (receipt.outputs["found"] for receipt in (exact, near))
     clusters: dict[bytes, bytes] = {}  # an exact duplicate's keeper may itself have gone as a near duplicate
-    hits = _of_shard(store.table(exact_found), number)
+    hits = of_shard(exact_found, number, store).to_pylist()
     if hits:
         keepers = pa.array([hit["cluster"] for hit in hits], schema.DOC_ID)
         kept = store.table(near_found, columns=["doc_id", "cluster"])
         kept = kept.filter(pc.is_in(kept.column("doc_id"), keepers))
         clusters = dict(zip(kept.column("doc_id").to_pylist(), kept.column("cluster").to_pylist(), strict=True))
-    for stage, found in (("exact", hits), ("near", _of_shard(store.table(near_found), number))):
+    for stage, found in (("exact", hits), ("near", of_shard(near_found, number, store).to_pylist())):
         for hit in found:
             row = rows[hit["row"]]
             row["cluster"] = clusters.get(hit["cluster"], hit["cluster"])
@@ -69,10 +70,6 @@ def _decide(
         {"decisions": store.draft_table(decisions), "rejects": store.draft_table(_rejects(shard, rows, recipe, store))},
         facts={"locator": shard.locator},
     )
-
-
-def _of_shard(found: pa.Table, number: int) -> list[dict[str, Any]]:
-    return found.filter(pc.equal(found.column("shard"), number)).to_pylist()
 
 
 def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, store: Store) -> pa.Table:

@@ -71,7 +71,7 @@ def rank_by(doc_id: NDArray[np.void], columns: Sequence[Ints]) -> Ints:
     Args:
         doc_id: V16[N].
     """
-    ids = np.frombuffer(doc_id.tobytes(), ">u8").reshape(-1, 2)
+    ids = np.ascontiguousarray(doc_id).view(">u8").reshape(-1, 2)
     order = np.lexsort((ids[:, 1], ids[:, 0], *reversed(columns)))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

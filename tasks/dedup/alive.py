@@ -92,8 +92,11 @@ def _preference(key: str, text_bytes: Ints, dates: Sequence[pa.Array]) -> Ints:
     return place[np.concatenate(codes)]
 
 
-def _joined(parts: Sequence[NDArray], kind: Any) -> NDArray[Any]:
-    return np.concatenate([np.zeros(0, kind), *parts])
+def _joined(parts: list[NDArray], kind: Any) -> NDArray[Any]:
+    """The parts as one array; the list is emptied, so that they are not held twice for long."""
+    joined = np.concatenate([np.zeros(0, kind), *parts])
+    parts.clear()
+    return joined
 
 
 def attribute(

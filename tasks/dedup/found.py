@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from corpusmill import schema
-from corpusmill.store import Draft, Receipt, Store, Unit
+from corpusmill.store import Draft, Output, Receipt, Store, Unit
+from corpusmill.store.parquet import open_parquet
 from tasks.dedup.alive import Alive, Ints
 from tasks.units import Tally
 
@@ -30,6 +32,8 @@ FOUND = pa.schema(
 """One row per document that is in a cluster of two or more, or (near) alive; by shard and row."""
 
 SLICE_ROWS = 1 << 18
+GROUP_BYTES = 1 << 22
+"""Row groups: what is read to get the documents of one shard."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def commit(
         here = gone & (outcome.reason == code)
         if here.any():
             tally.add_reason(reason, int(here.sum()), int(docs.text_bytes[here].sum()), int(docs.words[here].sum()))
-    with store.table_writer(FOUND) as out:
+    with store.table_writer(FOUND, row_group_bytes=GROUP_BYTES) as out:
         cluster, size = outcome.cluster()
         take = np.arange(len(docs)) if every else np.flatnonzero(size > 1)
         ids = np.concatenate([docs.doc_id, outcome.old.doc_id])
@@ -103,6 +107,18 @@ def commit(
         reasons=tally.reason_counts(),
         facts=facts,
     )
+
+
+def of_shard(found: Output, number: int, store: Store) -> pa.Table:
+    """The rows of one shard; only row groups that may hold one of them are read."""
+    with open_parquet(store.local_path(found), found.name) as file:
+        chosen = []
+        for group in range(file.num_row_groups):
+            range_ = file.metadata.row_group(group).column(0).statistics
+            if range_ is None or not range_.has_min_max or range_.min <= number <= range_.max:
+                chosen.append(group)
+        table = file.read_row_groups(chosen, use_threads=False)
+    return table.filter(pc.equal(table.column("shard"), number))
 
 
 def _slice(docs: Alive, outcome: Outcome, ids: NDArray[np.void], cluster: Ints, size: Ints, take: Ints) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow.compute as pc
 import pytest
 
 from corpusmill.engine import Engine
@@ -114,3 +115,15 @@ def test_one_two_and_four_workers_give_the_same_receipts(tmp_path):
     for other in results[1:]:
         assert len(other) == len(results[0])
         assert all(a.key == b.key and a.agrees(b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_rows_of_one_shard_are_read_from_few_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr("tasks.dedup.found.GROUP_BYTES", 800)
+    store, made = store_at(tmp_path / "s"), recipe()
+    docs = families(20, 4)
+    _, _, near = run([docs[:40], docs[40:41], docs[41:]], made, store)
+    found = near.outputs["found"]
+    whole_table = store.table(found)
+    for number in range(4):
+        rows = dedup.of_shard(found, number, store)
+        assert rows.equals(whole_table.filter(pc.equal(whole_table.column("shard"), number)))
