@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from corpusmill.kernels import feed_lines
 from corpusmill.kernels.page_counts import CODE_COUNTS, PAGE_COUNTS, count_code, count_page
 from corpusmill.kernels.slices import Slice, ratio
-from corpusmill.kernels.words import text_buffers
 
 Columns = dict[str, NDArray]
 
@@ -19,7 +18,7 @@ Columns = dict[str, NDArray]
 def fineweb(piece: Slice) -> Columns:
     """FineWebQualityFilter."""
     lines = piece.feed_lines(feed_lines.FINEWEB)
-    feeds = _line_feeds(piece)
+    feeds = piece.line_feeds
     return {
         "end_mark_line_ratio": ratio(lines["end_marks"], lines["lines"]),
         "short_line_ratio": ratio(lines["short"], lines["lines"]),
@@ -50,10 +49,3 @@ def code(piece: Slice) -> Columns:
         "code_encoded_ratio": ratio(counts["code_encoded"], counts["code_chars"]),
         "code_xml": counts["code_xml"].astype(np.float64),
     }
-
-
-def _line_feeds(piece: Slice) -> NDArray[np.int64]:
-    data, bounds = text_buffers(piece.text)
-    first, last = int(bounds[0]), int(bounds[-1])
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(data[first:last] == 0x0A, dtype=np.int64)])
-    return before[bounds[1:] - first] - before[bounds[:-1] - first]

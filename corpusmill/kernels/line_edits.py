@@ -18,34 +18,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.blanks import blank, line_break, lower, strip_left, strip_right
+from corpusmill.kernels.blanks import line_break, lower, strip_left, strip_right
 from corpusmill.kernels.bytehash import U, address_of, load8
 from corpusmill.kernels.edit_program import CUT, FLAG, NUMBER, PLACE, Op, Program, compiled
 from corpusmill.kernels.edit_rules import EditRule
-from corpusmill.kernels.line_tests import (
-    citation_at,
-    ends_with,
-    find_address,
-    find_phrase,
-    has_long_word,
-    is_counter,
-    line_key,
-    phrase_at,
-    shares,
-    words_up_to,
-)
+from corpusmill.kernels.line_cuts import address_cuts, citation_cuts, find_phrase, phrase_at, phrase_cuts
+from corpusmill.kernels.line_tests import line_key, removes, words_up_to
 from corpusmill.kernels.unicode_table import load_table
 from corpusmill.kernels.words import IS_WORD, WordTable, text_buffers, word_table
 from corpusmill.schema import EDITS
 
 Ints = NDArray[np.int64]
 
-_BLANKS, _NEWLINES, _LONG_WORD, _FEW_WORDS = int(Op.BLANKS), int(Op.NEWLINES), int(Op.LONG_WORD), int(Op.FEW_WORDS)
-_NO_END_MARK, _PHRASE, _CAPITALS, _DIGITS = int(Op.NO_END_MARK), int(Op.PHRASE), int(Op.CAPITALS), int(Op.DIGITS)
-_COUNTER, _CITATION, _ADDRESS = int(Op.COUNTER), int(Op.CITATION), int(Op.ADDRESS)
-_REPEATED_LINE = int(Op.REPEATED_LINE)
+_BLANKS, _NEWLINES, _PHRASE = int(Op.BLANKS), int(Op.NEWLINES), int(Op.PHRASE)
+_CITATION, _ADDRESS, _REPEATED_LINE = int(Op.CITATION), int(Op.ADDRESS), int(Op.REPEATED_LINE)
 _WORD = np.uint8(IS_WORD)
-_OPEN = U(ord("["))
 _FIRST_SPANS = 256
 
 
@@ -130,6 +117,17 @@ def _grown(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
+
+
+@numba.njit(nogil=True, cache=True)
+def _sort(starts: Ints, ends: Ints, kinds: Ints, first: int, last: int) -> None:
+    """Order some spans by place: later rules may cut before earlier ones."""
+    i = first + 1
+    while i < last and starts[i - 1] < starts[i]:
+        i += 1
+    if i < last:
+        order = first + np.argsort(starts[first:last])
+        starts[first:last], ends[first:last], kinds[first:last] = starts[order], ends[order], kinds[order]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -238,28 +236,6 @@ def _edit(
                     at, n = begin, finish - begin
                     if n == U(0) and not any_kept:
                         removed_by = e
-                elif op == _LONG_WORD:
-                    if has_long_word(at, at + n, U(numbers[e, NUMBER])):
-                        removed_by = e
-                elif op == _FEW_WORDS:
-                    least = U(numbers[e, NUMBER])
-                    if words_up_to(at, at + n, least) < least and not (numbers[e, FLAG] and n == U(0)):
-                        removed_by = e
-                elif op == _NO_END_MARK:
-                    if not (numbers[e, FLAG] and n == U(0)):
-                        finish = strip_right(at, at + n) if numbers[e, PLACE] else at + n
-                        if not ends_with(at, finish, items, a, b, blob) or ends_with(
-                            at, finish, items, lists[e, 2], lists[e, 3], blob
-                        ):
-                            removed_by = e
-                elif op in (_CAPITALS, _DIGITS):
-                    chars, upper, digits = shares(at, at + n, table, classes)
-                    part = upper if op == _CAPITALS else digits
-                    if chars > U(0) and float(part) / float(chars) > ratios[e]:
-                        removed_by = e
-                elif op == _COUNTER:
-                    if is_counter(at, at + n, items, a, b, blob, table):
-                        removed_by = e
                 elif op == _REPEATED_LINE:
                     key, length = line_key(at, at + n)
                     slot = key & slots
@@ -270,50 +246,34 @@ def _edit(
                     elif length > U(0):
                         stamps[slot], keys[slot] = d, key
                 elif op == _CITATION:
-                    i = U(0)
-                    while i < n:
-                        mark = U(0)
-                        if load8(at + i) == _OPEN:
-                            mark = citation_at(at + i, at + n, numbers[e, FLAG], items, a, b, blob, table)
-                        if mark > U(0):
-                            cuts[count, 0], cuts[count, 1] = i, i + mark
-                            count += 1
-                            i += mark
-                        else:
-                            i += U(1)
+                    count = citation_cuts(at, n, numbers[e, FLAG], items, a, b, blob, table, cuts)
                 elif op == _ADDRESS:
-                    place, length = find_address(at, at, at + n, items, a, b, blob)
-                    while length > U(0):
-                        cuts[count, 0], cuts[count, 1] = place - at, place + length - at
-                        count += 1
-                        place, length = find_address(place + length, place + length, at + n, items, a, b, blob)
+                    count = address_cuts(at, n, items, a, b, blob, cuts)
                 elif op == _PHRASE:
                     most = U(numbers[e, NUMBER])
                     spared = most > U(0) and words_up_to(at, at + n, most + U(1)) > most
-                    where, whole = numbers[e, PLACE], numbers[e, FLAG]
+                    if not spared and lists[e, 3] > lists[e, 2]:
+                        _, other = find_phrase(at, at, at + n, 0, 0, items, lists[e, 2], lists[e, 3], blob)
+                        spared = other > U(0)
                     if not spared:
-                        place, length = find_phrase(at, at, at + n, where, whole, items, a, b, blob)
-                        if length > U(0) and lists[e, 3] > lists[e, 2]:
-                            _, other = find_phrase(at, at, at + n, 0, 0, items, lists[e, 2], lists[e, 3], blob)
-                            spared = other > U(0)
-                        if length > U(0) and not spared:
-                            if numbers[e, CUT] == 0:
-                                removed_by = e
-                            while length > U(0) and removed_by < 0:
-                                begin, finish = place, place + length
-                                if where == 1:
-                                    finish += blank(finish, at + n - finish)
-                                else:
-                                    k = U(1)
-                                    while k <= U(3) and not (begin - at >= k and blank(begin - k, k) == k):
-                                        k += U(1)
-                                    begin -= k if k <= U(3) else U(0)
-                                floor = U(cuts[count - 1, 1]) if count else U(0)
-                                cuts[count, 0], cuts[count, 1] = max(begin - at, floor), finish - at
-                                count += 1
-                                length = U(0)
-                                if where == 0:
-                                    place, length = find_phrase(finish, at, at + n, 0, whole, items, a, b, blob)
+                        count = phrase_cuts(at, n, numbers[e, PLACE], numbers[e, FLAG], items, a, b, blob, cuts)
+                        if count > 0 and numbers[e, CUT] == 0:
+                            removed_by = e
+                elif removes(
+                    op,
+                    at,
+                    n,
+                    numbers[e, NUMBER],
+                    numbers[e, FLAG],
+                    numbers[e, PLACE],
+                    ratios[e],
+                    lists[e],
+                    items,
+                    blob,
+                    table,
+                    classes,
+                ):
+                    removed_by = e
                 if removed_by >= 0 or count == 0:
                     continue
                 # The line without the cuts; a span for each piece that was whole in the text.
@@ -349,13 +309,7 @@ def _edit(
                     spans += 1
                 tail_removed = True
             else:
-                for later in range(own + 1, spans):  # by place: later rules may cut before earlier ones
-                    j = later
-                    while j > own and starts[j - 1] > starts[j]:
-                        starts[j - 1], starts[j] = starts[j], starts[j - 1]
-                        ends[j - 1], ends[j] = ends[j], ends[j - 1]
-                        kinds[j - 1], kinds[j] = kinds[j], kinds[j - 1]
-                        j -= 1
+                _sort(starts, ends, kinds, own, spans)
                 if blanks < 0 or n > U(0):
                     if n > U(0):
                         kept_end = U(origin[shift + n - U(1)] + 1) if mapped else at - text + n

@@ -1,4 +1,4 @@
-"""What edit rules look for in a line, by address: counts, ends, phrases, citations, addresses, counters.
+"""What edit rules look for in a whole line, by address: words, ends, shares, counters, copies.
 
 Frozen like `bytehash`: `line_edits` compiles these functions in, and Numba's cache of it does not see when they change.
 After a change, delete the `__pycache__` folders and raise the VERSION of the attribute group `edits`.
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.kernels.blanks import (
-    blank,
     characters,
     lower,
     next_blank,
@@ -23,6 +22,7 @@ from corpusmill.kernels.blanks import (
     strip_right,
 )
 from corpusmill.kernels.bytehash import SEED, U, absorb, load8
+from corpusmill.kernels.edit_program import Op
 from corpusmill.kernels.hashing import mix64
 from corpusmill.kernels.unicode_table import ALPHA, DIGIT, DIGIT_VALUE, KIND_SHIFT, UPPER, Kind
 from corpusmill.kernels.utf8 import decode
@@ -30,8 +30,9 @@ from corpusmill.kernels.utf8 import decode
 _UPPER, _DIGIT, _ALPHA = U(UPPER), U(DIGIT), U(ALPHA)
 _DIGIT_VALUE, _SHIFT = U(DIGIT_VALUE), U(KIND_SHIFT)
 _WORD, _SINGLE = U(Kind.WORD), U(Kind.SINGLE)
-_OPEN, _CLOSE, _UNDERSCORE, _DOT, _SLASH, _COLON, _AT = (U(ord(c)) for c in "[]_./:@")
-_MOST_BLANKS = U(10)
+_UNDERSCORE, _DOT = U(ord("_")), U(ord("."))
+_LONG_WORD, _FEW_WORDS, _NO_END_MARK = int(Op.LONG_WORD), int(Op.FEW_WORDS), int(Op.NO_END_MARK)
+_CAPITALS, _DIGITS, _COUNTER = int(Op.CAPITALS), int(Op.DIGITS), int(Op.COUNTER)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -91,165 +92,6 @@ def ends_with(at: U, end: U, items: NDArray[np.int64], first: int, last: int, bl
 
 
 @numba.njit(nogil=True, cache=True)
-def _word_byte(byte: U) -> Any:
-    return byte >= U(0x80) or byte == _UNDERSCORE or U(0x30) <= byte <= U(0x39) or U(0x61) <= lower(byte) <= U(0x7A)
-
-
-@numba.njit(nogil=True, cache=True)
-def phrase_at(at: U, begin: U, end: U, whole: int, items: NDArray[np.int64], first: int, last: int, blob: U) -> U:
-    """Bytes of the first listed phrase at an address; 0 where none is there."""
-    for k in range(first, last):
-        size = U(items[k, 1])
-        if not starts_with_lower(at, end, blob + U(items[k, 0]), size):
-            continue
-        if whole and (
-            (at > begin and _word_byte(load8(at - U(1)))) or (at + size < end and _word_byte(load8(at + size)))
-        ):
-            continue
-        return size
-    return U(0)
-
-
-@numba.njit(nogil=True, cache=True)
-def find_phrase(
-    at: U, begin: U, end: U, place: int, whole: int, items: NDArray[np.int64], first: int, last: int, blob: U
-) -> tuple[U, U]:
-    """Address and bytes of the next phrase from an address on; (end, 0) where there is none.
-
-    Args:
-        begin: of the line, in which the phrase stands. place: of edit_program.PLACES.
-    """
-    if place == 1:
-        size = phrase_at(begin, begin, end, whole, items, first, last, blob) if at == begin else U(0)
-        return (begin, size) if size > U(0) else (end, U(0))
-    if place == 2:
-        for k in range(first, last):
-            size = U(items[k, 1])
-            if end - at >= size and phrase_at(end - size, begin, end, whole, items, k, k + 1, blob) > U(0):
-                return end - size, size
-        return end, U(0)
-    while at < end:
-        size = phrase_at(at, begin, end, whole, items, first, last, blob)
-        if size > U(0):
-            return at, size
-        at += U(1)
-    return end, U(0)
-
-
-@numba.njit(nogil=True, cache=True)
-def citation_at(at: U, end: U, numbers: int, items: NDArray[np.int64], first: int, last: int, blob: U, table: U) -> U:
-    """Bytes of a mark in square brackets at an address; 0 where there is none."""
-    if load8(at) != _OPEN:
-        return U(0)
-    if numbers:
-        i = at + U(1)
-        while i < end:
-            _, entry, width = decode(i, end, table)
-            if entry & _DIGIT == U(0):
-                break
-            i += width
-        if i < end and load8(i) == _CLOSE:
-            return i + U(1) - at
-    for k in range(first, last):
-        size = U(items[k, 1])
-        after = at + U(1) + size
-        if after < end and load8(after) == _CLOSE and starts_with(at + U(1), end, blob + U(items[k, 0]), size):
-            return size + U(2)
-    return U(0)
-
-
-@numba.njit(nogil=True, cache=True)
-def _is_letter(byte: U) -> Any:
-    return U(0x61) <= lower(byte) <= U(0x7A)
-
-
-@numba.njit(nogil=True, cache=True)
-def _is_host(byte: U) -> Any:
-    return _is_letter(byte) or U(0x30) <= byte <= U(0x39) or byte in (U(0x2D), _DOT, _UNDERSCORE, _AT)
-
-
-@numba.njit(nogil=True, cache=True)
-def _is_numeric_host(at: U, end: U) -> Any:
-    """Four numbers of at most three digits with points between."""
-    parts, digits = U(1), U(0)
-    while at < end:
-        byte = load8(at)
-        if byte == _DOT:
-            if digits == U(0):
-                return False
-            parts += U(1)
-            digits = U(0)
-        elif U(0x30) <= byte <= U(0x39) and digits < U(3):
-            digits += U(1)
-        else:
-            return False
-        at += U(1)
-    return parts == U(4) and digits > U(0)
-
-
-@numba.njit(nogil=True, cache=True)
-def is_address(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> Any:
-    """Whether a word, without the punctuation around it, is a web address or the like."""
-    if end - at < U(4):
-        return False
-    i = at
-    while i < end and _is_letter(load8(i)):
-        i += U(1)
-    if i > at and i + U(3) < end and load8(i) == _COLON and load8(i + U(1)) == _SLASH and load8(i + U(2)) == _SLASH:
-        return True
-    www = i == at + U(3) and i + U(1) < end and load8(i) == _DOT
-    k = U(0)
-    while www and k < U(3):
-        www = lower(load8(at + k)) == U(0x77)
-        k += U(1)
-    if www:
-        return True
-    while i < end and _is_host(load8(i)):
-        i += U(1)
-    if i < end and load8(i) not in (_SLASH, _COLON, U(0x3F), U(0x23)):
-        return False
-    if _is_numeric_host(at, i):
-        return True
-    for e in range(first, last):
-        size = U(items[e, 1])
-        dot = i - size - U(1)
-        if i - at > size + U(1) and load8(dot) == _DOT and starts_with(i - size, i, blob + U(items[e, 0]), size):
-            return True
-    return False
-
-
-@numba.njit(nogil=True, cache=True)
-def find_address(at: U, begin: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> tuple[U, U]:
-    """Address and bytes of the next web address from a word's begin on, with the white space before it (at most ten
-    characters); (end, 0) where there is none."""
-    while True:
-        at = strip_left(at, end)
-        if at >= end:
-            return end, U(0)
-        after = next_blank(at, end)
-        word, stop = at, after
-        while word < stop and load8(word) < U(0x80) and not _word_byte(load8(word)):
-            word += U(1)
-        while stop > word and load8(stop - U(1)) < U(0x80) and not _word_byte(load8(stop - U(1))):
-            if load8(stop - U(1)) == _SLASH:
-                break
-            stop -= U(1)
-        if is_address(word, stop, items, first, last, blob):
-            if word == at:  # nothing stands between it and the white space
-                spaces = U(0)
-                while word > begin and spaces < _MOST_BLANKS:
-                    k = U(1)
-                    while k <= U(3) and not (word - begin >= k and blank(word - k, k) == k):
-                        k += U(1)
-                    if k > U(3):
-                        break
-                    word -= k
-                    spaces += U(1)
-            return word, stop - word
-        at = after
-
-
-@numba.njit(nogil=True, cache=True)
 def _is_word_character(entry: U) -> Any:
     kind = (entry >> _SHIFT) & U(7)
     return entry & _ALPHA != U(0) or kind in (_WORD, _SINGLE)
@@ -302,3 +144,42 @@ def line_key(at: U, end: U) -> tuple[U, U]:
         h = absorb(h, lower(load8(i)))
         i += U(1)
     return mix64(h), end - at
+
+
+@numba.njit(nogil=True, cache=True)
+def removes(
+    op: int,
+    at: U,
+    n: U,
+    number: int,
+    flag: int,
+    place: int,
+    ratio: float,
+    lists: NDArray[np.int64],
+    items: NDArray[np.int64],
+    blob: U,
+    table: U,
+    classes: U,
+) -> Any:
+    """Whether a rule that looks at one line alone removes a line of n bytes.
+
+    Args:
+        op: edit_program.Op. number, flag, place, ratio, lists: what the program has for the rule.
+    """
+    end = at + n
+    if op == _LONG_WORD:
+        return has_long_word(at, end, U(number))
+    if op == _FEW_WORDS:
+        return words_up_to(at, end, U(number)) < U(number) and not (flag and n == U(0))
+    if op == _NO_END_MARK:
+        if flag and n == U(0):
+            return False
+        to = strip_right(at, end) if place else end
+        if not ends_with(at, to, items, lists[0], lists[1], blob):
+            return True
+        return ends_with(at, to, items, lists[2], lists[3], blob)
+    if op in (_CAPITALS, _DIGITS):
+        chars, upper, digits = shares(at, end, table, classes)
+        part = upper if op == _CAPITALS else digits
+        return chars > U(0) and float(part) / float(chars) > ratio
+    return op == _COUNTER and is_counter(at, end, items, lists[0], lists[1], blob, table)

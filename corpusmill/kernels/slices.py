@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -42,14 +43,22 @@ class Slice:
         """int64[D]."""
         return np.diff(text_buffers(self.text)[1])
 
-    @cached_property
+    @property
     def chars(self) -> NDArray[np.int64]:
         """Characters of each text, int64[D]."""
+        return self._sizes[:, 0]
+
+    @property
+    def line_feeds(self) -> NDArray[np.int64]:
+        """Line feeds of each text, int64[D]."""
+        return self._sizes[:, 1]
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.int64]:
         data, bounds = text_buffers(self.text)
-        first, last = int(bounds[0]), int(bounds[-1])
-        begins = (data[first:last] & 0xC0) != 0x80  # the first byte of each character
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(begins, dtype=np.int64)])
-        return before[bounds[1:] - first] - before[bounds[:-1] - first]
+        counts = np.zeros((len(self.text), 2), np.int64)
+        _count_sizes(data, bounds, counts)
+        return counts
 
     @cached_property
     def lines(self) -> dict[str, NDArray[np.int64]]:
@@ -72,3 +81,13 @@ def sums(table: WordTable, values: NDArray) -> NDArray[np.int64]:
     """Sum over the words of each document of whole numbers, one a word: int64[D]."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
     return before[table.offsets[1:]] - before[table.offsets[:-1]]
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_sizes(data: NDArray[np.uint8], bounds: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    for d in range(len(bounds) - 1):
+        chars, feeds = 0, 0
+        for byte in data[bounds[d] : bounds[d + 1]]:
+            chars += (byte & 0xC0) != 0x80  # the first byte of each character
+            feeds += byte == 0x0A
+        counts[d, 0], counts[d, 1] = chars, feeds

@@ -230,6 +230,15 @@ def test_many_long_documents_need_more_room_than_there_is_at_first() -> None:
     assert got.column("removed_word_ratio").to_pylist() == [0.5, 0, 0.5]
 
 
+def test_a_line_with_very_many_cuts_by_two_rules_takes_time_in_proportion() -> None:
+    text = "[1] see http://mill.example/a " * 50_000
+    rules = (edit("address"), edit("citation"))
+    assert clean(text, *rules) == " see " * 50_000
+    got = line_edits(column([text]), rules).column("spans")[0].as_py()
+    assert len(got) == 100_000
+    assert [s["start"] for s in got] == sorted(s["start"] for s in got)
+
+
 def test_words_of_other_texts_are_refused() -> None:
     with pytest.raises(ValueError, match="1 texts and words of 2"):
         line_edits(column(["a"]), [edit("blanks")], word_table(column(["a", "b"])))
