@@ -81,9 +81,9 @@ def train(
         rows, text = Rows(scratch), scratch.folder / "arpa"
         if arpa:
             with text.open("w", encoding="utf-8", newline="\n") as to:
-                write(model, rows, to)
+                write(model, rows, scratch, to)
         else:
-            write(model, rows, None)
+            write(model, rows, scratch, None)
         card = {
             "name": name or output.stem,
             "training": {"order": training.order, "prune": prune.tolist()},
@@ -210,7 +210,7 @@ class Rows:
             path.unlink(missing_ok=True)
 
 
-def write(model: Estimate, rows: Rows, arpa: IO[str] | None) -> None:
+def write(model: Estimate, rows: Rows, scratch: Scratch, arpa: IO[str] | None) -> None:
     """Put the n-grams of a model into rows, and into an ARPA file where one is wanted."""
     counts = model.seen[:, 5] + np.array([2] + [0] * (model.order - 1))  # <unk> and <s>
     if arpa:
@@ -230,6 +230,7 @@ def write(model: Estimate, rows: Rows, arpa: IO[str] | None) -> None:
                 total = ngrams.total[kept]
                 backoff[total > 0] = bits_e6(ngrams.freed[kept][total > 0] / total[total > 0])
             rows.add(keys, prob, backoff)
+            scratch.release()
             if arpa:
                 arpa.writelines(_lines(model.stream, k, ngrams.first[kept], prob, backoff))
     if arpa:

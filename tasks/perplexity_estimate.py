@@ -1,7 +1,7 @@
 """N-grams of a token stream, counted and smoothed length by length.
 
 What is read at random, and so must fit into memory, is 8 bytes a token (the stream, and the number of the n-gram that
-ends at each token) and 12 bytes for each context of one length; all else is walked in order.
+ends at each token) and 12 bytes for each context of one length; all else is walked in order, block by block.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from corpusmill.kernels.perplexity_counts import (
 )
 from corpusmill.kernels.perplexity_estimate import Discounts, bits_e6, context_sums, discounts, probabilities
 from tasks.perplexity_stream import Scratch, Stream
+
+BLOCK = 1 << 22
+"""N-grams that are worked on at a time."""
 
 
 @dataclass
@@ -54,6 +57,7 @@ class Estimate:
             counts_of_counts(shared, depth, order, prune, self.seen)
             self._parts.append(part)
             done = part.stop
+            scratch.release()
         self.discounts: list[Discounts] = [discounts(row) for row in self.seen]
         self.unknown_e6 = 0
 
@@ -87,24 +91,34 @@ class Estimate:
             sorted_part = (self._positions[part], self._shared[part], self._depth[part])
             found, parent = ngrams_of(*sorted_part, k, parent, *columns)
             done += found
+            self._scratch.release()
         discount, prune = np.array(self.discounts[k - 1].values), int(self.prune[k - 1])
-        context_sums(first, occurs, adjusted, numbers, discount, prune, shorter.total, shorter.freed)
+        total, freed = shorter.total, shorter.freed
+        for block in self._blocks(count):
+            context_sums(first[block], occurs[block], adjusted[block], numbers, discount, prune, total, freed)
         extra = int(k == 1)  # <s>
         probability = array(count + extra, np.float64)
-        probabilities(
-            first, adjusted, parents, numbers, discount, shorter.total, shorter.freed, shorter.probability, probability
-        )
+        for block in self._blocks(count):
+            ngrams = (first[block], adjusted[block], parents[block])
+            probabilities(*ngrams, numbers, discount, total, freed, shorter.probability, probability[block])
         if extra:
             probability[count] = 1.0
             first, occurs = (np.append(column, np.uint32(value)) for column, value in ((first, 0), (occurs, 1)))
         following = 0 if k == self.order else count + extra
         return Ngrams(first, occurs, probability, np.zeros(following), np.zeros(following, np.uint32))
 
+    def _blocks(self, count: int) -> Iterator[slice]:
+        """Ranges of n-grams; the memory for each is let go of after it."""
+        for begin in range(0, count, BLOCK):
+            yield slice(begin, min(begin + BLOCK, count))
+            self._scratch.release()
+
     def _number(self, k: int, numbers: NDArray[np.uint32]) -> None:
         number = 0
         for part in self._parts:
             sorted_part = (self._positions[part], self._shared[part], self._depth[part])
             number = number_positions(*sorted_part, k, number, numbers)
+            self._scratch.release()
         if k == 1:
             numbers[self.stream.tokens == BEGIN_ID] = number
 

@@ -1,12 +1,14 @@
 """Text as a stream of numbered words on disk, for training a language model.
 
-Arrays as long as the text or its n-grams are files, mapped into memory: the system may drop what is not being read.
+Arrays as long as the text or its n-grams are files, mapped into memory and let go of block by block.
 """
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +27,12 @@ from corpusmill.kernels.words import word_table
 BATCH_CHARS = 1 << 20
 
 
-@dataclass(frozen=True)
 class Scratch:
     """Arrays as files that are gone when nobody holds them any more."""
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._maps: list[weakref.ref[np.memmap]] = []
 
     def array(self, length: int, dtype: Any) -> NDArray:
         """Zeros."""
@@ -37,7 +40,15 @@ class Scratch:
             return np.zeros(0, dtype)
         with tempfile.TemporaryFile(dir=self.folder) as file:
             file.truncate(length * np.dtype(dtype).itemsize)
-            return np.asarray(np.memmap(file, dtype, "r+", shape=(length,)))
+            made = np.memmap(file, dtype, "r+", shape=(length,))
+        self._maps = [*(ref for ref in self._maps if ref() is not None), weakref.ref(made)]
+        return np.asarray(made)
+
+    def release(self) -> None:
+        """Let go of the memory that arrays take; what they hold is in their files, and comes back when it is read."""
+        for ref in self._maps:
+            if (held := ref()) is not None and hasattr(mmap, "MADV_DONTNEED"):
+                held._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
