@@ -191,7 +191,7 @@ def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= decide.REJECTS_PER_REASON:
             keep.append(i)
-    return table.take(keep)
+    return table.take(pa.array(keep, pa.int64()))
 
 
 def _with_keepers(rejects: pa.Table, parts: Parts, store: Store) -> pa.Table:
