@@ -67,7 +67,7 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
 def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
     """The unit that extracts a source file, and the one that remembers which bytes were read."""
     rules = url_rules(recipe)
-    config = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
+    config: dict[str, Any] = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
     if recipe.extract.verify_digests:
         config["verify_digests"] = True
     made = Unit(
