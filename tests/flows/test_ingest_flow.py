@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpusmill.processes import descendants
 from corpusmill.store import open_store
 from flows.deploy import apply_deployment, deployments
 from tests.acquire.server import serve
@@ -17,6 +21,9 @@ from tests.ingest.crawls import run as ingest_here
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
+    from flows.supervisor import Platform
+
+MANY = 6
 RECIPE = 'name = "web"\n[source.crawl]\nkind = "common-crawl"\nroot = "{root}"\ncrawls = ["newest"]\n'
 
 
@@ -48,6 +55,46 @@ def test_a_second_trigger_waits_and_finds_nothing_to_do(
     assert {f"snapshot:{OLD}", "dataset:web-documents", f"manifest:{entry['manifest'][:16]}"} <= set(first.tags)
     assert set(artifacts_of(client, first)) == {"funnel", "ingested", "manifest"}
     assert set(artifacts_of(client, second)) == {"ingested"}
+
+
+def test_a_run_that_is_killed_in_mid_crawl_is_crashed_and_the_next_one_goes_on(
+    client: SyncPrefectClient, platform: Platform, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    add_crawl(tmp_path / "tree", OLD, files=MANY)
+    store = open_store(tmp_path / "store", create=True)
+    file = tmp_path / "web.toml"
+    wanted = Counter(locator(OLD, number) for number in range(MANY))
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hold(number: int, path: str) -> None:
+        """Archives wait once two units are finished, so that the kill meets some at work."""
+        if path in wanted and server.requests[path] and len(store.list("receipts/extract/")) >= 2:
+            reached.set()
+            go_on.wait(240)
+
+    with serve(tmp_path / "tree", hold) as server:
+        file.write_text(RECIPE.format(root=server.address))
+        asked = {"recipe": str(file), "store": store.uri, "set": []}
+        killed = run("ingest-crawl/manual", **asked)
+        try:
+            assert reached.wait(240)
+            for process in descendants([platform.workers.pid]):
+                os.kill(process.pid, signal.SIGKILL)
+        finally:
+            go_on.set()
+        ended = until_final(client, killed)
+        assert ended.state.is_crashed(), ended.state
+        done = len(store.list("receipts/extract/"))
+        assert 2 <= done < MANY
+        resumed = until_final(client, run("ingest-crawl/manual", **asked))
+        assert resumed.state.is_completed(), logs_of(client, resumed)
+        fetched = Counter({path: n for path, n in server.requests.items() if path in wanted})
+    assert set(fetched) == set(wanted)
+    assert sum((fetched - wanted).values()) <= 2  # what its two processes had at hand
+    assert any(f"{MANY - done} units run, {done} reused" in line for line in logs_of(client, resumed))
+    (entry,) = store.history("web-documents")
+    calm = ingest_here(recipe(tmp_path / "tree"), open_store(tmp_path / "other", create=True))
+    assert entry["manifest"] == calm.digest
 
 
 def test_the_server_knows_schedule_and_limit_and_keeps_what_people_switched_on(client: SyncPrefectClient) -> None:
