@@ -3,7 +3,7 @@
 Judged are the page's lines that read like sentences, without a parser; where there are none, all its lines. A page
 counts as unwanted only where the model is sure and the middle of the text does not speak another language: half of a
 page may be menus in the language of the site. It saves time where extraction is slow (trafilatura, 17 ms a page, the
-gate 1); our own model alone takes no longer than the gate.
+gate 0.6); our own model alone takes hardly longer than the gate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corpusmill.extractor.scan import Line, scan
 from corpusmill.kernels.language import LanguageModel
 
 MIN_SCORE_E4 = 6500
-"""On the test crawls: 1 in 100 English pages is lost by it, and 97 of 100 others are not extracted."""
+"""On 500 pages of the test crawls: 1 of 108 English ones is refused, and 388 of 392 others."""
 MIN_LINE_WORDS = 8
 MIN_CHARS = 100
 """Pages with less text pass: there is too little to be sure."""
