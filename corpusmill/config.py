@@ -316,19 +316,53 @@ class Filter(Section):
 
 
 class Benchmark(Section):
-    """One evaluation set to keep out of the training data."""
+    """One evaluation set to keep out of the training data: a part of a recipe, or a file in `recipes/benchmarks/`."""
+
+    all_keys = "docs/reference/recipe.md"
 
     name: Name
-    file: str = Field(description="JSONL file (may be .gz) below decontaminate.root.")
-    fields: Strings = Field(min_length=1, description="Fields whose text is screened.")
+    file: str = Field(description="JSON lines (may be .gz) or Parquet, below decontaminate.root.")
+    format: Literal["jsonl", "parquet"] | None = Field(None, description="Else by the file's name.")
+    fields: Strings = Field(min_length=1, description="Fields whose text is screened, one below the other.")
+    id: str = Field(
+        "id", description="Field of an item's own id; where it is missing, its number in the file is taken."
+    )
+    licence: str | None = Field(None, description="Licence of the set: told in manifest and report, decides nothing.")
+    source: str | None = Field(None, description="Where the set comes from: told, decides nothing.")
+    ngram: int | None = Field(None, ge=5, le=50, description="Else decontaminate.ngram.")
+    exact_words: int | None = Field(None, ge=0, le=50, description="Else decontaminate.exact_words.")
+    min_share: Share | None = Field(None, description="Else decontaminate.min_share.")
 
 
 class Decontaminate(Section):
     """Screen against benchmarks by word n-grams."""
 
-    ngram: int = Field(13, ge=5, le=50)
+    ngram: int = Field(13, ge=5, le=50, description="Words of an n-gram.")
+    exact_words: int = Field(
+        8,
+        ge=0,
+        le=50,
+        description="Items of so many words or more, too short for an n-gram, are looked for whole; 0: none.",
+    )
+    min_share: Share = Field(
+        0.0, description="Share of an item's distinct n-grams that a document must hold; 0: one n-gram is enough."
+    )
+    action: Literal["drop", "cut", "flag"] = Field(
+        "drop", description="drop the document; cut the item out of it; flag: keep it, the hit stands in decisions."
+    )
+    exempt_contexts: int = Field(
+        0, ge=0, description="N-grams that stand in so many different contexts are common phrases, no hits; 0: off."
+    )
     root: str = where(".", description="Folder of the benchmark files.")
+    use: Strings = where((), description="Benchmarks by name in recipes/benchmarks/, or paths of such files.")
     benchmark: Annotated[tuple[Benchmark, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _names_once(self) -> Decontaminate:
+        names = [benchmark.name for benchmark in self.benchmark]
+        if twice := sorted({name for name in [*names, *self.use] if [*names, *self.use].count(name) > 1}):
+            raise ValueError(f"benchmark {twice[0]!r} is named twice")
+        return self
 
 
 class Deduplicate(Section):

@@ -205,6 +205,47 @@ LINEAGE = pa.schema(
 )
 """Every stored object of a dataset, one row each: from the manifest everything is reachable."""
 
+PLACES = pa.list_(pa.struct([_required("start", pa.int64()), _required("end", pa.int64())]))
+"""Byte spans of a text."""
+
+CONTAMINATION = pa.schema(
+    [
+        _required("doc_id", DOC_ID),
+        pa.field("url", pa.string()),
+        _required("locator", pa.string()),  # source/locator of the file the document comes from
+        _required("benchmark", pa.string()),
+        _required("item", pa.string()),
+        _required("offset", pa.int64()),  # first byte, in the stored text, of the first n-gram shared with the item
+        _required("stop", pa.int64()),  # byte after its last word
+        _required("whole", pa.bool_()),  # the item is shorter than an n-gram, and all of it is there
+        _required("words", pa.int32()),  # words of the n-gram, or of the whole item
+        _required("shared", pa.int32()),  # distinct n-grams of the item that the document holds
+        _required("share", pa.float64()),  # of the distinct n-grams of the item
+        _required("ngram", pa.string()),  # the first one: its folded words, joined by spaces
+        _required("spans", PLACES),  # every place of the item in the stored text: what action `cut` takes out
+    ]
+)
+"""Every document and benchmark item that share an n-gram: by shard and row, then by place."""
+
+BENCHMARK_ITEMS = pa.schema(
+    [
+        _required("benchmark", pa.string()),
+        _required("item", pa.string()),
+        _required("screened", pa.string()),  # ngrams | whole | too_short
+        pa.field("words", pa.int32()),  # of an n-gram; null where there is none
+        _required("ngrams", pa.int32()),  # distinct ones; 1 of an item that is looked for as a whole
+    ]
+)
+"""How each item of the recipe's benchmarks is screened, those that no screen of these settings can find among them."""
+
+EXEMPTED_NGRAMS = pa.schema(
+    [
+        _required("ngram", pa.string()),  # its folded words, joined by spaces
+        _required("contexts", pa.int64()),  # distinct ones in the corpus
+    ]
+)
+"""N-grams of benchmark items that are common phrases in the corpus and therefore no hits; most contexts first."""
+
 PACK_ROWS = pa.schema(
     [
         _required("doc_lens", pa.list_(pa.uint32())),  # token lengths of the pieces in a row; sum <= seq_len + 1

@@ -14,7 +14,7 @@ from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
 from corpusmill.store import Store
-from tasks import acquire, decide, decontaminate, dedup, extract, groups, judge, pack
+from tasks import acquire, decide, decontaminate, dedup, exemption, extract, groups, judge, pack
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.publish import Parts, publish
@@ -63,6 +63,10 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     for shard in shards:
         tally.add(shard.done)
     shards = [replace(shard, done=()) for shard in shards]
+    exempted = exemption.exempted(run, shards, recipe, store)
+    if exempted.done:
+        tally.add(exempted.done)
+    shards = exempted.shards
     earlier = dedup.earlier(recipe, shards, store)
     exact = tally.add(run("exact", exact_unit, jobs([(shards, earlier)])))
     near = tally.add(dedup.near_over(run, near_unit, shards, exact, recipe, store, earlier))
@@ -77,7 +81,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     packed = run("pack", pack_unit, jobs((window, tokenizer) for window in pack.windows(shards, recipe)))
     tally.add(packed)
     packs = [done.receipt for done in packed]
-    parts = Parts(planted, sources, shards, exact, near, tokenizer, packs, earlier, repeated)
+    parts = Parts(planted, sources, shards, exact, near, tokenizer, packs, earlier, repeated, exempted.receipt)
     digest, manifest = publish(recipe, parts, store)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
 
@@ -100,6 +104,7 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
         filtered=filtered.receipt,
         screened=screened.receipt,
         decided=screened.receipt,
+        cuts=tuple(screened.receipt.outputs[kind] for kind in ("cuts",) if kind in screened.receipt.outputs),
         done=(documents, *judged.values(), filtered, screened),
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusmill import schema
+from corpusmill import benchmarks, schema
 from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
 from corpusmill.card import card
 from corpusmill.config import Recipe
@@ -25,7 +25,7 @@ from tasks import filter as filtering
 from tasks.shards import Shard
 from tasks.units import Done, check_funnel, funnel_row, once
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Parts:
     packs: Sequence[Receipt]
     earlier: dedup.Earlier | None
     repeated: dedup.Found
+    exempted: Receipt | None = None
+    """Of the count of common n-grams, where the recipe exempts them."""
 
 
 def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, object]]:
@@ -63,7 +65,9 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
     """The manifest of these receipts; also stores the tables it names."""
     rules = rules_of(recipe.filter.rules)
     partitions = _partitions(parts.packs, recipe)
-    tables = _tables(parts, rules, store).receipt.outputs
+    tables = {**_tables(parts, rules, store).receipt.outputs, "benchmark_items": parts.planted.outputs["items"]}
+    if parts.exempted:
+        tables["exempted_ngrams"] = parts.exempted.outputs["exempt"]
     vocabulary = parts.tokenizer
     return {
         "format": 1,
@@ -74,11 +78,11 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
         **extract.url_facts(recipe),
         "stages": _stages(parts),
         "models": {**groups.model_digests(recipe), **extract.model_digests(recipe)},
-        "benchmarks": list(decontaminate.benchmark_identities(recipe.decontaminate)),
+        "benchmarks": benchmarks.facts(recipe.decontaminate),
         "tokenizer": {"output": vocabulary.outputs["tokenizer"].to_json(), **vocabulary.facts},
         "partitions": partitions,
         "funnel": _funnel(parts),
-        "proofs": {"decontaminate": parts.planted.facts, "near": parts.near.facts["proof"]},
+        "proofs": {"decontaminate": _screen_proof(parts), "near": parts.near.facts["proof"]},
         **dedup.facts(parts.near, parts.shards, parts.earlier, parts.repeated, recipe),
         "inputs": [receipt.facts["source"] for receipt in parts.sources],
         "tables": {name: output.to_json() for name, output in sorted(tables.items())},
@@ -96,6 +100,7 @@ def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
 
     def work() -> Receipt:
         tables = {
+            "contamination": store.draft_table(_contamination(parts.shards, store)),
             "lineage": store.draft_table(lineage),
             "rejects": store.draft_table(_with_keepers(_rejects(parts.shards, store), parts, store)),
             "rules": store.draft_bytes(said),
@@ -161,6 +166,9 @@ def _lineage(parts: Parts) -> pa.Table:
         for kind, output in sorted(receipt.outputs.items()):
             rows.append({"stage": stage, "locator": locator, "kind": kind, "unit": receipt.key, **output.to_json()})
 
+    add("decontaminate", "", parts.planted)
+    if parts.exempted:
+        add("decontaminate", "", parts.exempted)
     for shard in parts.shards:
         add("extract", shard.place, shard.documents)
         for group in sorted(shard.groups):
@@ -176,6 +184,21 @@ def _lineage(parts: Parts) -> pa.Table:
     for receipt in parts.packs:
         add("pack", str(receipt.facts["window"]), receipt)
     return pa.Table.from_pylist(rows, schema=schema.LINEAGE)
+
+
+def _screen_proof(parts: Parts) -> dict[str, Any]:
+    proof: dict[str, Any] = dict(parts.planted.facts)
+    return {**proof, "exempted": dict(parts.exempted.facts)} if parts.exempted else proof
+
+
+def _contamination(shards: Sequence[Shard], store: Store) -> pa.Table:
+    """Every document and benchmark item that share an n-gram, over all shards."""
+    tables = []
+    for shard in shards:
+        hits = store.table(shard.screened.outputs["hits"])
+        places = pa.array([shard.place] * hits.num_rows, pa.string())
+        tables.append(hits.add_column(2, schema.CONTAMINATION.field("locator"), places))
+    return pa.concat_tables(tables)
 
 
 def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:

@@ -69,6 +69,23 @@ def united(layers: Sequence[pa.ListArray]) -> pa.ListArray:
     return spans(offsets, first, last, kinds.take(pa.array(order[chosen])))
 
 
+def stored(start: int, end: int, cut: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Where a piece of an edited text stands in the stored one, what was cut inside it included.
+
+    Args:
+        start, end: bytes of the edited text, start before end. cut: spans that were cut out, sorted.
+    """
+    before_start = before_end = 0  # bytes cut out before either
+    for first, after in cut:
+        place = first - before_end  # in the edited text
+        if place >= end:
+            break
+        before_end += after - first
+        if place <= start:
+            before_start = before_end
+    return start + before_start, end + before_end
+
+
 def apply(text: pa.LargeStringArray, found: pa.ListArray, masks: Mapping[str, str] | None = None) -> pa.Array:
     """Texts with their spans cut out, or replaced where `masks` has the span's kind.
 

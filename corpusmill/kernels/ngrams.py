@@ -1,34 +1,33 @@
 """The benchmark screen: documents that share a word n-gram with an evaluation item.
 
 Method: overlap of 13 normalised words (Brown et al. 2020, arXiv:2005.14165, appendix C), every window of every
-item, each hit confirmed on the folded words. Words are those of the word table without its symbols, so line wraps,
-case, punctuation, no-break spaces and soft hyphens do not matter.
+item, each hit confirmed on the folded words. Words are those of the word table without its symbols on the plain form
+of the text (plain_form.py), so line wraps, case, punctuation, no-break spaces, soft hyphens and full-width forms do not
+matter. Items of fewer words than an n-gram are looked for as a whole, down to a floor.
 
 Arrays: D documents, E distinct n-grams.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.ngram_table import Hashes, Ints, KeyTable, find, key_table, windows
+from corpusmill.kernels.plain_form import Rewritten, plain, plain_text
 from corpusmill.kernels.unicode_table import FOLD_MASK, entry_of
 from corpusmill.kernels.words import IS_WORD, WordTable, slices, text_buffers, word_table
+from corpusmill.schema import CONTAMINATION
 
 HITS = pa.schema(
     [
         pa.field("row", pa.int64(), nullable=False),  # document, as numbered in the text column
-        pa.field("benchmark", pa.string(), nullable=False),
-        pa.field("item", pa.string(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),  # first byte of the first n-gram shared with the item
-        pa.field("stop", pa.int64(), nullable=False),  # byte after its last word
-        pa.field("ngram", pa.string(), nullable=False),  # its folded words, joined by spaces
+        *(field for field in CONTAMINATION if field.name not in ("doc_id", "url", "locator")),
     ]
 )
 """One row per document and item that share an n-gram; by row, then offset, then the order of the items."""
@@ -43,6 +42,21 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Source:
+    """The items of one benchmark, and how they are screened."""
+
+    benchmark: str
+    items: Sequence[tuple[str, str]]
+    """Item id and text."""
+    n: int = 13
+    """Words of an n-gram."""
+    floor: int = 0
+    """Items of at least so many words, but fewer than n, are looked for as a whole; 0: none is."""
+    min_share: float = 0.0
+    """Share of an item's distinct n-grams that a document must hold to be a hit."""
+
+
+@dataclass(frozen=True)
 class Words:
     """The words (no symbols) of some texts: hashes and byte spans, and the bytes they lie in."""
 
@@ -53,25 +67,36 @@ class Words:
     data: NDArray[np.uint8]
     bounds: Ints
 
-    def raw(self, row: int, first: int, n: int) -> list[str]:
-        """Words first to first + n - 1 (numbered through all texts) of text `row`, as written there."""
-        base = self.bounds[row]
-        spans = zip(self.start[first : first + n].tolist(), self.stop[first : first + n].tolist(), strict=True)
-        return [self.data[base + a : base + b].tobytes().decode("utf-8") for a, b in spans]
+    def fold(self, row: int) -> list[str]:
+        """Folded words of one text."""
+        base = int(self.bounds[row])
+        inside = slice(self.offsets[row], self.offsets[row + 1])
+        spans = zip(self.start[inside].tolist(), self.stop[inside].tolist(), strict=True)
+        return [fold(self.data[base + a : base + b].tobytes().decode("utf-8")) for a, b in spans]
+
+    def text(self, row: int) -> str:
+        """One text."""
+        return self.data[self.bounds[row] : self.bounds[row + 1]].tobytes().decode("utf-8")
 
 
 @dataclass(frozen=True)
-class Index:
-    """Every n-gram of the items, ready to screen with."""
+class Part:
+    """The n-grams of one length, ready to screen with; or the items that are looked for as a whole, by their first
+    words."""
 
     n: int
-    """Words of an n-gram."""
+    """Words of an n-gram; of a whole item's beginning."""
+    whole: bool
     items: tuple[Item, ...]
-    """Screened items, in the order given."""
-    too_short: tuple[Item, ...]
-    """Items of fewer than n words: a screen of this length cannot find them."""
+    """Screened items."""
+    order: tuple[int, ...]
+    """Number of each among all items given: hits at one place are listed in it."""
+    min_share: tuple[float, ...]
+    """Of each."""
+    ngrams: tuple[int, ...]
+    """Distinct n-grams of each; 1 for a whole item."""
     words: Words
-    """Words of the screened items."""
+    """Words of the screened items, text i being item i."""
     table: KeyTable
     """Keys of the distinct n-grams."""
     entry_offsets: Ints
@@ -79,28 +104,72 @@ class Index:
     entry_item: Ints
     """Items that hold the n-gram, ascending."""
     entry_word: Ints
-    """Its first word there, numbered through all items."""
+    """Its first word there, numbered within the item."""
+    _entries: dict[int, dict[tuple[str, ...], list[tuple[int, int]]]] = field(default_factory=dict, compare=False)
+    _words: dict[int, list[str]] = field(default_factory=dict, compare=False)
 
-    @property
-    def ngrams(self) -> int:
-        """Number of distinct n-grams."""
-        return len(self.entry_offsets) - 1
+    def item_words(self, item: int) -> list[str]:
+        """Folded words of an item."""
+        if item not in self._words:
+            self._words[item] = self.words.fold(item)
+        return self._words[item]
+
+    def entry(self, number: int) -> dict[tuple[str, ...], list[tuple[int, int]]]:
+        """What an entry stands for: folded words -> (item, first word). More than one where hashes collide."""
+        if number not in self._entries:
+            known: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+            for k in range(self.entry_offsets[number], self.entry_offsets[number + 1]):
+                item, first = int(self.entry_item[k]), int(self.entry_word[k])
+                known.setdefault(tuple(self.item_words(item)[first : first + self.n]), []).append((item, first))
+            self._entries[number] = known
+        return self._entries[number]
 
 
 @dataclass(frozen=True)
-class Planted:
-    """What the screen made of planted items and of look-alikes."""
+class Index:
+    """Every n-gram of the items, and every item that is looked for as a whole."""
 
-    planted: int
-    found: int
-    missed: tuple[Item, ...]
-    lookalikes: int
-    false_hits: int
+    parts: tuple[Part, ...]
+    too_short: tuple[Item, ...]
+    """Items of fewer words than the floor: not screened."""
+    exempt: tuple[Item, ...] = ()
+    """Items whose every n-gram is exempted: not screened."""
 
     @property
-    def recall(self) -> float:
-        """Share of the planted items that were found; 1 where there was none to plant."""
-        return self.found / self.planted if self.planted else 1.0
+    def ngrams(self) -> int:
+        """Number of distinct n-grams and whole items."""
+        return sum(len(part.entry_offsets) - 1 for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A confirmed n-gram (or whole item) of an item in a document."""
+
+    word: int
+    """Its first word in the document."""
+    item: int
+    first: int
+    """Its first word in the item."""
+    entry: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document with confirmed matches of one part."""
+
+    row: int
+    words: list[str]
+    """Folded."""
+    start: NDArray[np.int32]
+    """First byte of each word in its plain form."""
+    stop: NDArray[np.int32]
+    places: Rewritten | None
+    matches: list[Match]
+
+    def span(self, first: int, after: int) -> tuple[int, int]:
+        """Bytes of words first to after - 1, in the text as given."""
+        begin, end = int(self.start[first]), int(self.stop[after - 1])
+        return (self.places.start(begin), self.places.stop(end)) if self.places else (begin, end)
 
 
 def fold(word: str) -> str:
@@ -108,31 +177,34 @@ def fold(word: str) -> str:
     return "".join(chr(folded) for c in word if (folded := entry_of(ord(c)) & FOLD_MASK))
 
 
-def build_index(items: Sequence[tuple[str, str, str]], n: int = 13) -> Index:
-    """Index every n-gram of the items.
+def build_index(sources: Sequence[Source], exempt: Iterable[str] = ()) -> Index:
+    """Index every n-gram of the items, and the beginnings of those that are looked for as a whole.
 
     Args:
-        items: (benchmark, item id, text), in the order in which hits at one place are to be listed.
-        n: words of an n-gram.
+        sources: in the order in which hits at one place are to be listed.
+        exempt: n-grams that are no hit: their folded words, joined by spaces.
     """
-    counts = word_table(pa.array([text for _, _, text in items], pa.large_string())).word_counts()
-    names = [Item(benchmark, item) for benchmark, item, _ in items]
-    kept = np.flatnonzero(counts >= n).tolist()
-    text = pa.array([items[i][2] for i in kept], pa.large_string())
-    words = _words(text, word_table(text))
-    keys, item, word = windows(words.offsets, words.folded, n)
-    order = np.argsort(keys, kind="stable")  # windows come item by item, so items ascend in every entry
-    unique, begins = np.unique(keys[order], return_index=True)
-    return Index(
-        n=n,
-        items=tuple(names[i] for i in kept),
-        too_short=tuple(names[i] for i in np.flatnonzero(counts < n)),
-        words=words,
-        table=key_table(unique),
-        entry_offsets=np.append(begins, len(keys)).astype(np.int64),
-        entry_item=item[order],
-        entry_word=word[order],
-    )
+    grouped: dict[tuple[int, bool], list[tuple[int, Item, str, float]]] = {}
+    too_short: list[Item] = []
+    order = 0
+    for source in sources:
+        texts = [plain_text(text) for _, text in source.items]
+        counts = word_table(pa.array(texts, pa.large_string())).word_counts().tolist()
+        for (name, _), text, count in zip(source.items, texts, counts, strict=True):
+            item, whole = Item(source.benchmark, name), count < source.n
+            if whole and not 0 < source.floor <= count:
+                too_short.append(item)
+            else:
+                key = (source.floor if whole else source.n, whole)
+                grouped.setdefault(key, []).append((order, item, text, 0.0 if whole else source.min_share))
+            order += 1
+    skipped = _keys_by_length(exempt)
+    parts, lost = [], []
+    for (n, whole), members in sorted(grouped.items(), key=lambda entry: (entry[0][1], entry[0][0])):
+        part, without = _part(n, whole, members, np.zeros(0, np.uint64) if whole else skipped.get(n))
+        parts.append(part)
+        lost += without
+    return Index(tuple(parts), tuple(too_short), tuple(lost))
 
 
 def screen(text: pa.Array, index: Index) -> pa.Table:
@@ -142,113 +214,154 @@ def screen(text: pa.Array, index: Index) -> pa.Table:
         text: large_string[D] without nulls.
 
     Returns:
-        HITS: for each document and item the first n-gram they share, confirmed on its folded words.
+        HITS: for each document and item what they share, confirmed on the folded words.
     """
-    columns: list[list[object]] = [[] for _ in HITS]
-    for first_row, part in slices(text):
-        for row, item, offset, stop, ngram in _hits(part, index):
-            name = index.items[item]
-            values = (first_row + row, name.benchmark, name.id, offset, stop, " ".join(ngram))
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, HITS, strict=True)]
+    rows: list[tuple[tuple[int, int, int], list[object]]] = []
+    for part, document in documents(text, index):
+        for item, found in groupby(sorted(document.matches, key=lambda m: (m.item, m.word)), key=lambda m: m.item):
+            matches = list(found)
+            shared = len({match.entry for match in matches})
+            if (share := shared / part.ngrams[item]) >= part.min_share[item]:
+                name, first = part.items[item], matches[0]
+                n = len(part.item_words(item)) if part.whole else part.n
+                offset, stop = document.span(first.word, first.word + n)
+                ngram = " ".join(document.words[first.word : first.word + n])
+                spans = [{"start": a, "end": b} for a, b in _extents(document, matches, part)]
+                values = [
+                    document.row,
+                    name.benchmark,
+                    name.id,
+                    offset,
+                    stop,
+                    part.whole,
+                    n,
+                    shared,
+                    share,
+                    ngram,
+                    spans,
+                ]
+                rows.append(((document.row, offset, part.order[item]), values))
+    rows.sort(key=lambda row: row[0])
+    columns = zip(*(values for _, values in rows), strict=True) if rows else [[] for _ in HITS]
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, HITS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=HITS)
 
 
-def planted(index: Index, *, seed: int, items: int = 64) -> Planted:
-    """Plant items of the index in made-up text, disguised as pages disguise them, and look-alikes; then screen.
-
-    A look-alike is an item with every n-th word replaced, so that it shares no n-gram with it. A run whose planted
-    items are not all found must fail.
-
-    Args:
-        index: the index that the run screens with.
-        seed: chooses the items and the made-up words.
-        items: how many to plant at most.
-    """
-    chosen = sorted(range(len(index.items)), key=lambda i: _draw(seed, "item", i))[:items]
-    texts = []
-    for k, i in enumerate(chosen):
-        before, after = (" ".join(_made_up(seed, f"{side}{i}", 40)) for side in ("before", "after"))
-        first, last = index.words.offsets[i], index.words.offsets[i + 1]
-        words = index.words.raw(i, first, last - first)
-        invented = _made_up(seed, f"lookalike{i}", len(words))
-        similar = [invented[w] if w % index.n == index.n - 1 else word for w, word in enumerate(words)]
-        body = index.words.data[index.words.bounds[i] : index.words.bounds[i + 1]].tobytes().decode("utf-8")
-        texts += [f"{before}\n{part}\n{after}" for part in (DISGUISES[k % len(DISGUISES)](body), " ".join(similar))]
-    hits = screen(pa.array(texts, pa.large_string()), index)
-    rows = hits.column("row").to_pylist()
-    pairs = set(zip(rows, hits.column("benchmark").to_pylist(), hits.column("item").to_pylist(), strict=True))
-    missed = [
-        index.items[i]
-        for k, i in enumerate(chosen)
-        if (2 * k, index.items[i].benchmark, index.items[i].id) not in pairs
-    ]
-    return Planted(
-        planted=len(chosen),
-        found=len(chosen) - len(missed),
-        missed=tuple(missed),
-        lookalikes=len(chosen),
-        false_hits=len({row for row in rows if row % 2}),
-    )
-
-
-def _upper(text: str) -> str:
-    return "".join(c.upper() if c.isascii() else c for c in text)
-
-
-def _soft_hyphens(text: str) -> str:
-    letters = [c.isascii() and c.isalpha() for c in text] + [False]
-    return "".join(c + "\u00ad" * (i % 3 == 0 and letters[i] and letters[i + 1]) for i, c in enumerate(text))
-
-
-def _wrapped(text: str) -> str:
-    return "".join("\n    " if c == " " and i % 2 else c for i, c in enumerate(text))
-
-
-DISGUISES: tuple[Callable[[str], str], ...] = (
-    lambda text: text,
-    _upper,
-    _wrapped,
-    _soft_hyphens,
-    lambda text: text.replace(" ", "\u00a0"),
-    lambda text: text.replace("'", "\u2019").replace('"', "\u201d"),
-    lambda text: _upper(_soft_hyphens(_wrapped(text))),
-)
-"""How pages disguise an item without changing its words; planted items take turns."""
-
-
-def _draw(seed: int, purpose: str, number: int) -> bytes:
-    return hashlib.blake2b(f"{seed}|{purpose}|{number}".encode(), digest_size=16, person=b"planted1").digest()
-
-
-def _made_up(seed: int, purpose: str, count: int) -> list[str]:
-    """Words that no language has: x, then three syllables."""
-    draws = (_draw(seed, purpose, i) for i in range(count))
-    return ["x" + "".join("bdfgklmnprst"[d[k] % 12] + "aeiou"[d[k + 1] % 5] for k in (0, 2, 4)) for d in draws]
-
-
-def _hits(text: pa.LargeStringArray, index: Index) -> Iterator[tuple[int, int, int, int, list[str]]]:
-    """(row, item, first byte, byte after the last, folded words) of the first confirmed n-gram of each row and item."""
-    table = word_table(text)
-    keys = index.table
-    row, token, entry = find(
-        table.offsets, table.folded, table.flags, IS_WORD, index.n, keys.blocks, keys.slot_key, keys.slot_entry
-    )
-    if not len(row):
-        return
-    words = _words(text, table)
-    first = np.cumsum(table.flags & IS_WORD > 0)[token] - 1  # token -> word
-    done: set[tuple[int, int]] = set()
-    for r, w, e in zip(row.tolist(), first.tolist(), entry.tolist(), strict=True):
-        for k in range(index.entry_offsets[e], index.entry_offsets[e + 1]):
-            item = int(index.entry_item[k])
-            if (r, item) in done:
+def documents(text: pa.Array, index: Index) -> Iterator[tuple[Part, Document]]:
+    """Documents with confirmed matches, once for each part that has some there."""
+    for first_row, given in slices(text):
+        made, rewritten = plain(given)
+        table = word_table(made)
+        words: Words | None = None
+        for part in index.parts:
+            keys = part.table
+            rows, tokens, entries = find(
+                table.offsets, table.folded, table.flags, IS_WORD, part.n, keys.blocks, keys.slot_key, keys.slot_entry
+            )
+            if not len(rows):
                 continue
-            ngram = [fold(word) for word in words.raw(r, w, index.n)]
-            if ngram == [fold(word) for word in index.words.raw(item, index.entry_word[k], index.n)]:
-                done.add((r, item))
-                yield r, item, int(words.start[w]), int(words.stop[w + index.n - 1]), ngram
+            if words is None:
+                words = _words(made, table)
+                number = np.cumsum(table.flags & IS_WORD > 0) - 1  # token -> word
+            places = number[tokens] - words.offsets[rows]
+            edges = np.flatnonzero(np.diff(rows, prepend=-1, append=-1))
+            for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+                row = int(rows[begin])
+                inside = slice(words.offsets[row], words.offsets[row + 1])
+                folded = words.fold(row)
+                matches = _confirmed(part, folded, places[begin:end].tolist(), entries[begin:end].tolist())
+                if matches:
+                    spans = words.start[inside], words.stop[inside]
+                    yield part, Document(first_row + row, folded, *spans, rewritten.get(row), matches)
+
+
+def _confirmed(part: Part, folded: list[str], places: list[int], entries: list[int]) -> list[Match]:
+    matches = []
+    for word, entry in zip(places, entries, strict=True):
+        for item, first in part.entry(entry).get(tuple(folded[word : word + part.n]), ()):
+            if part.whole:
+                wanted = part.item_words(item)
+                if folded[word : word + len(wanted)] != wanted:
+                    continue
+            matches.append(Match(word, item, first, entry))
+    return matches
+
+
+def _extents(document: Document, matches: Sequence[Match], part: Part) -> list[tuple[int, int]]:
+    """Bytes of the places of one item in a document.
+
+    A place is a run of n-grams, widened within the item's extent to the last two words in a row that agree on either
+    side: so a changed word does not leave the rest of an item behind, and a quoted phrase takes no other text with it.
+    Places with fewer than n words between them are one.
+    """
+    words, item = document.words, part.item_words(matches[0].item)
+    size = len(item) if part.whole else part.n
+    runs: dict[int, tuple[int, int]] = {}  # where the item begins if this is its place -> words, from and to
+    for match in matches:
+        begin = match.word - match.first
+        low, high = runs.get(begin, (match.word, match.word))
+        runs[begin] = min(low, match.word), max(high, match.word + size)
+    widened = []
+    for begin, (low, high) in runs.items():
+        agrees = [
+            words[i : i + 2] == item[i - begin : i - begin + 2]
+            for i in range(max(begin, 0), min(begin + len(item), len(words)) - 1)
+        ]
+        pairs = [max(begin, 0) + k for k, same in enumerate(agrees) if same]
+        widened.append((min([low, *pairs[:1]]), max([high, *(pair + 2 for pair in pairs[-1:])])))
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(widened):
+        if joined and low - joined[-1][1] < part.n:
+            joined[-1] = joined[-1][0], max(joined[-1][1], high)
+        else:
+            joined.append((low, high))
+    return [document.span(low, high) for low, high in joined]
+
+
+def _part(
+    n: int, whole: bool, members: Sequence[tuple[int, Item, str, float]], skipped: Hashes | None
+) -> tuple[Part, list[Item]]:
+    text = pa.array([body for _, _, body, _ in members], pa.large_string())
+    words = _words(text, word_table(text))
+    keys, item, word = windows(words.offsets, words.folded, n)
+    word = word - words.offsets[item]
+    kept = word == 0 if whole else np.ones(len(keys), np.bool_)
+    if skipped is not None and len(skipped):
+        kept &= ~np.isin(keys, skipped)
+    keys, item, word = keys[kept], item[kept], word[kept]
+    order = np.argsort(keys, kind="stable")  # windows come item by item, so items ascend in every entry
+    unique, begins = np.unique(keys[order], return_index=True)
+    entry_offsets = np.append(begins, len(keys)).astype(np.int64)
+    entry = np.repeat(np.arange(len(unique)), np.diff(entry_offsets))
+    pairs = np.unique(np.stack([item[order], entry]), axis=1) if len(keys) else np.zeros((2, 0), np.int64)
+    distinct = np.bincount(pairs[0], minlength=len(members))
+    part = Part(
+        n=n,
+        whole=whole,
+        items=tuple(name for _, name, _, _ in members),
+        order=tuple(number for number, *_ in members),
+        min_share=tuple(share for *_, share in members),
+        ngrams=tuple(distinct.tolist()),
+        words=words,
+        table=key_table(unique),
+        entry_offsets=entry_offsets,
+        entry_item=item[order],
+        entry_word=word[order],
+    )
+    return part, [part.items[i] for i in np.flatnonzero(distinct == 0)]
+
+
+def _keys_by_length(ngrams: Iterable[str]) -> dict[int, Hashes]:
+    """Keys of n-grams, by their number of words."""
+    lengths: dict[int, list[str]] = {}
+    for ngram in sorted(set(ngrams)):
+        lengths.setdefault(ngram.count(" ") + 1, []).append(ngram)
+    found = {}
+    for n, members in lengths.items():
+        text = pa.array(members, pa.large_string())
+        words = _words(text, word_table(text))
+        found[n] = windows(words.offsets, words.folded, n)[0]
+    return found
 
 
 def _words(text: pa.Array, table: WordTable) -> Words:

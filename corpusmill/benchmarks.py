@@ -1,0 +1,174 @@
+"""Benchmarks of a recipe: which they are, their identity, their items. The files stay where the user keeps them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpusmill.canonical import sha256
+from corpusmill.config import Benchmark, Decontaminate, find_file, read_section
+from corpusmill.errors import Unavailable, UsageError
+
+FOLDER = "recipes/benchmarks"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A benchmark with the recipe's defaults filled in."""
+
+    benchmark: Benchmark
+    ngram: int
+    exact_words: int
+    min_share: float
+
+    @property
+    def name(self) -> str:
+        """Its name in decisions and reports."""
+        return self.benchmark.name
+
+
+@lru_cache(maxsize=8)
+def benchmarks_of(config: Decontaminate) -> tuple[Wanted, ...]:
+    """The benchmarks of a recipe: first those of `use`, then those in the recipe, each in the order given.
+
+    Raises:
+        NotFound: `use` names no such file. UsageError: a file has faults, or two benchmarks have one name.
+    """
+    named = [
+        read_section(Benchmark, find_file(use, FOLDER, ".toml", "benchmark"), (), "benchmark") for use in config.use
+    ]
+    found = [_filled(benchmark, config) for benchmark in (*named, *config.benchmark)]
+    names = [wanted.name for wanted in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(
+            f"benchmark {twice[0]!r} is named twice",
+            "in decontaminate.use and in decontaminate.benchmark",
+            "Rename one.",
+        )
+    return tuple(found)
+
+
+def _filled(benchmark: Benchmark, config: Decontaminate) -> Wanted:
+    ngram = config.ngram if benchmark.ngram is None else benchmark.ngram
+    floor = config.exact_words if benchmark.exact_words is None else benchmark.exact_words
+    share = config.min_share if benchmark.min_share is None else benchmark.min_share
+    return Wanted(benchmark, ngram, floor, share)
+
+
+def identities(config: Decontaminate) -> list[dict[str, object]]:
+    """What of each benchmark decides what the screen finds; the digest is of the file's (decompressed) bytes."""
+    return [
+        {
+            "name": wanted.name,
+            "fields": list(wanted.benchmark.fields),
+            "id": wanted.benchmark.id,
+            "format": _format(wanted.benchmark),
+            "ngram": wanted.ngram,
+            "exact_words": wanted.exact_words,
+            "min_share": wanted.min_share,
+            "sha256": _digest(_path(wanted.benchmark, config)),
+        }
+        for wanted in benchmarks_of(config)
+    ]
+
+
+def facts(config: Decontaminate) -> list[dict[str, object]]:
+    """Identity, licence and source of each benchmark: for the manifest."""
+    return [
+        {**identity, "licence": wanted.benchmark.licence, "source": wanted.benchmark.source}
+        for identity, wanted in zip(identities(config), benchmarks_of(config), strict=True)
+    ]
+
+
+def items(wanted: Wanted, config: Decontaminate) -> list[tuple[str, str]]:
+    """(item id, text) of each row; the text is its fields, one below the other.
+
+    Raises:
+        Unavailable: the file cannot be read. UsageError: a row is no item, or two items have one id.
+    """
+    benchmark, path = wanted.benchmark, _path(wanted.benchmark, config)
+    rows = _parquet_rows(path, benchmark) if _format(benchmark) == "parquet" else _json_rows(path, benchmark)
+    found: dict[str, str] = {}
+    for number, row in rows:
+        name = str(number if row.get(benchmark.id) is None else row[benchmark.id])
+        if name in found:
+            raise UsageError(
+                f"{path}: two items of benchmark {benchmark.name!r} have the id {name!r}",
+                "expected ids that tell items apart",
+                "Name another field as the benchmark's `id`; one that is in no row numbers the items.",
+            )
+        found[name] = "\n".join(_text(row[field]) for field in benchmark.fields)
+    return list(found.items())
+
+
+def _json_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, line in enumerate(_bytes_of(path).split(b"\n"), 1):  # never splitlines: items hold U+2028
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            for field in benchmark.fields:
+                row[field]
+        except (ValueError, KeyError, TypeError) as err:
+            raise UsageError(
+                f"{path} line {number}: not an item of benchmark {benchmark.name!r}",
+                f"expected a JSON object with {', '.join(benchmark.fields)}; {type(err).__name__}: {err}",
+                "Check the benchmark's `fields`.",
+            ) from err
+        yield number, row
+
+
+def _parquet_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        table = pq.read_table(pa.BufferReader(_bytes_of(path)))
+    except pa.ArrowException as err:
+        raise Unavailable(f"benchmark file {path} cannot be read", str(err), _DO) from err
+    if missing := [field for field in benchmark.fields if field not in table.column_names]:
+        raise UsageError(
+            f"{path}: no column {missing[0]!r} for benchmark {benchmark.name!r}",
+            f"its columns are {', '.join(table.column_names)}",
+            "Check the benchmark's `fields`.",
+        )
+    wanted = [name for name in table.column_names if name in (*benchmark.fields, benchmark.id)]
+    yield from enumerate(table.select(wanted).to_pylist(), 1)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _format(benchmark: Benchmark) -> str:
+    return benchmark.format or ("parquet" if benchmark.file.endswith(".parquet") else "jsonl")
+
+
+def _path(benchmark: Benchmark, config: Decontaminate) -> Path:
+    return Path(config.root) / benchmark.file
+
+
+_DO = "Check decontaminate.root and the file's name, or leave the benchmark out."
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as err:
+        raise Unavailable(f"benchmark file {path} cannot be read", str(err), _DO) from err
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path) -> str:
+    return sha256(_bytes_of(path))
