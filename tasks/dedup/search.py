@@ -101,7 +101,9 @@ def _near(
     docs = left_by_exact(shards, exact, recipe, store)
     n = len(docs)
     shingles = attribute(shards, docs, digests_column("shingles", store), np.int32)
-    keys = band_keys(shards, docs, recipe, store) ^ salts(shards, config)[docs.shard][:, None]
+    keys = band_keys(shards, docs, recipe, store)
+    if config.policy == "within":
+        keys ^= salts(shards, config)[docs.shard][:, None]
     kept, leaders, parts = _kept_before(keys, earlier, store)
     search = KeeperSearch(
         keys, docs.rank, shingles, min_jaccard=config.min_jaccard, max_pivots=config.max_pivots, kept=kept
@@ -186,9 +188,16 @@ def signed_keys(shard: Shard, rows: NDArray[np.int32], recipe: Recipe, store: St
     """uint64[R, bands] of some rows of a shard."""
     config = recipe.deduplicate
     column = store.table(shard.attribute("digests"), columns=["signature"]).column("signature")
-    raw = fixed_binary(column.take(pa.array(rows)))
-    signatures = np.frombuffer(raw.tobytes(), "<u4").reshape(len(raw), config.num_perm)
-    return lsh.band_keys(signatures, config.bands, config.num_perm // config.bands)
+    if len(rows) < len(column):
+        column = column.take(pa.array(rows))
+    keys = np.empty((len(rows), config.bands), np.uint64)
+    begin = 0
+    for chunk in column.chunks:  # in place: signatures are the largest thing here
+        width = config.num_perm
+        found = np.frombuffer(chunk.buffers()[1], "<u4", len(chunk) * width, chunk.offset * width * 4)
+        keys[begin : begin + len(chunk)] = lsh.band_keys(found.reshape(-1, width), config.bands, width // config.bands)
+        begin += len(chunk)
+    return keys
 
 
 def _kept_before(keys: Keys, earlier: Earlier | None, store: Store) -> tuple[KeptBefore, Ints, Ints]:

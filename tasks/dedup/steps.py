@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels import jaccard, lsh, minhash
-from corpusmill.kernels.crowds import Bounds, Crowd, decode, next_round
+from corpusmill.kernels.crowds import Bounds, Crowd, decode, next_round, unique
 from corpusmill.kernels.leaders import Keepers, best_keepers, independent_set
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
 from tasks.dedup import index, proof, search
@@ -180,7 +180,7 @@ def buckets_unit(job: Job) -> Done:
         crowd, ranks, groups = _restored(item.state, store) if item.state else _first(item, store)
         sizes = np.diff(crowd.offsets)
         codes, new_pivots, after = next_round(crowd, read_removed(item.removed, item.cut, store), bounds)
-        later, earlier = decode(codes := np.unique(codes))
+        later, earlier = decode(codes := unique(codes))
         of_later, of_earlier = (groups[np.searchsorted(ranks, side)] for side in (later, earlier))
         after = after if item.state else after.crowded()
         drafts = {"state": _state(after, groups[np.searchsorted(ranks, after.members)], store)}
@@ -256,7 +256,7 @@ def sets_unit(job: Job) -> Done:
     unit = Unit("near.sets", VERSION, what, (*inputs_of([item.places, *item.pairs, *item.asks, item.settled]), *texts))
 
     def work() -> Receipt:
-        found = np.unique(_column(item.pairs, "code", store, np.uint64))
+        found = unique(_column(item.pairs, "code", store, np.uint64))
         codes = np.setdiff1d(found, _column([item.settled], "code", store, np.uint64), assume_unique=True)
         places = store.table(item.places)
         rank = places.column("rank").to_numpy().astype(np.int64)
