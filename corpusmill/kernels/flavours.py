@@ -17,6 +17,7 @@ from corpusmill.kernels import feed_lines, ngram_styles
 from corpusmill.kernels.char_counts import CHAR_COUNTS, count_chars
 from corpusmill.kernels.slices import Slice, ratio, sums
 from corpusmill.kernels.split_words import SPLIT_BEGINS_ALNUM, SPLIT_LETTER, SPLIT_SYMBOL, split_table
+from corpusmill.kernels.word_stats import count_among, longest_words, median_chars
 from corpusmill.kernels.words import HAS_LETTER, IS_WORD, WordTable
 
 Columns = dict[str, NDArray]
@@ -33,7 +34,7 @@ def dolma(piece: Slice) -> Columns:
     empty = piece.text_bytes == 0  # has no lines there
     found = {
         "word_count": count.astype(np.float64),
-        "median_word_chars": _medians(words),
+        "median_word_chars": median_chars(words),
         "symbol_ratio": ratio(_flagged(words, SPLIT_SYMBOL), count),
         "alpha_word_ratio": ratio(_flagged(words, SPLIT_LETTER), count),
         "stop_word_count": _among(words, words.exact, _STOP_WORDS),
@@ -76,8 +77,6 @@ def nemo(piece: Slice) -> Columns:
     grams, _, places = ngram_styles.count_ngrams(words, ngram_styles.NEMO)
     grams[:, :3] = ngram_styles.count_in_text(piece.text, words, places)
     chars = dict(zip(CHAR_COUNTS, count_chars(piece.text).T, strict=True))
-    longest = np.zeros(len(count), np.int64)
-    np.maximum.at(longest, np.repeat(np.arange(len(count)), count), words.chars)
 
     def share(name: str) -> NDArray:
         return np.where(nothing, 1.0, ratio(chars[name], piece.chars))
@@ -107,7 +106,7 @@ def nemo(piece: Slice) -> Columns:
         "bracket_ratio": share("brackets"),
         "boilerplate_ratio": np.where(chars["lorem_ipsum"] > 0, 1.0, ratio(chars["boilerplate"], paragraphs["lines"])),
         "no_end_mark_ratio": ratio(lines["lines"] - lines["end_marks"], lines["lines"]),
-        "longest_word_chars": longest.astype(np.float64),
+        "longest_word_chars": longest_words(words),
     }
     return {f"nemo_{name}": values for name, values in found.items()}
 
@@ -133,7 +132,7 @@ def _flagged(words: WordTable, bit: int) -> NDArray[np.int64]:
 
 
 def _among(words: WordTable, hashes: NDArray[np.uint64], known: tuple[str, ...]) -> NDArray[np.float64]:
-    return sums(words, np.isin(hashes, _hashes(known))).astype(np.float64)
+    return count_among(words, hashes, _hashes(known))
 
 
 @cache
@@ -168,15 +167,3 @@ def _only_words(table: WordTable) -> WordTable:
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
     parts = (table.start, table.stop, table.chars, table.folded, table.exact, table.flags)
     return WordTable(before[table.offsets], *(part[keep] for part in parts))
-
-
-def _medians(words: WordTable) -> NDArray[np.float64]:
-    """Median characters of the words of each document; 0 without words."""
-    document = np.repeat(np.arange(len(words)), np.diff(words.offsets))
-    ordered = words.chars[np.lexsort((words.chars, document))]
-    first, count = words.offsets[:-1], np.diff(words.offsets)
-    if not len(ordered):
-        return np.zeros(len(words))
-    low = np.minimum(first + np.maximum(count - 1, 0) // 2, len(ordered) - 1)
-    high = np.minimum(first + count // 2, len(ordered) - 1)
-    return np.where(count > 0, (ordered[low].astype(np.float64) + ordered[high]) / 2, 0.0)
