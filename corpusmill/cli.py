@@ -30,7 +30,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("tasks.commands:build", "Build one dataset and publish its manifest."),
     "funnel": ("corpusmill.commands.datasets:funnel", "How many documents each stage kept, and why the others ended."),
     "rejects": ("corpusmill.commands.datasets:rejects", "A sample of what was rejected, by reason."),
+    "contamination": (
+        "corpusmill.commands.contamination:contamination",
+        "Which documents hold items of benchmarks, and where.",
+    ),
     "whatif": ("tasks.judging:whatif", "What moving a bound would let in and keep out; nothing is built."),
+    "quantiles": ("tasks.judging:quantiles", "How a measure is distributed, and the bound that keeps a share."),
     "lineage": ("corpusmill.commands.datasets:lineage", "From checkpoints and shards back to the files of the crawl."),
     "verify": ("corpusmill.commands.datasets:verify", "Check every digest, row and count of a dataset."),
     "export": ("tasks.commands:export", "Write documents, or the fate of every record, to files."),

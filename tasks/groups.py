@@ -105,7 +105,7 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
                 pa.schema([pa.field(f"quality_{name}_e6", pa.int32())]),
                 partial(_scores, f"quality_{name}_e6", _classifier, setting.model),
                 {**edited, **spared},
-                {"quality": digest_of_model(setting.model)},
+                {"quality": _classifier_identity(setting.model)},
                 clean,
                 costly=True,
             )
@@ -181,6 +181,14 @@ def _scores(column: str, load: Callable[[Path], Callable[[Any], pa.Array]], mode
     """A kernel of one int32 column whose model is a file."""
     score = load(model_path(model))
     return lambda text: pa.record_batch([score(text)], names=[column])
+
+
+@lru_cache(maxsize=16)
+def _classifier_identity(setting: str) -> str:
+    """sha256 of the model and of how its card says it is asked."""
+    from corpusmill.kernels.quality import identity
+
+    return identity(model_path(setting))
 
 
 @lru_cache(maxsize=4)

@@ -94,6 +94,35 @@ def _sample_lines(says: str, sample: Mapping[str, Any]) -> list[str]:
     return [f"{says}: {plain(sample['url'] or '(no address)')}", *text]
 
 
+def quantiles(
+    ref: Ref,
+    measure: Annotated[str, Parameter(help="A measure, such as perplexity_bits or quality_NAME.")],
+    /,
+    *,
+    fraction: Annotated[
+        float | None, Parameter(help="Also the bound that keeps this share, of the documents with the highest values.")
+    ] = None,
+    options: InStore = InStore(),
+) -> None:
+    """How a measure is distributed over the documents of a dataset that its other bounds keep, whole and by language.
+
+    With --fraction 0.1 the bound that keeps a tenth: set it as judge.quality.NAME.min_score, or in a rule. For CCNet's
+    head, middle and tail take the percentiles 30 and 60 of perplexity_bits of a language.
+    """
+    from tasks.whatif import quantiles as ask
+
+    data = options.dataset(ref)
+    found = ask(data.store, data.digest, data.manifest, measure, fraction)
+    percents = ("5", "10", "30", "50", "60", "90", "95")
+    header = ("language", "documents", "unknown", *(f"{p} %" for p in percents), *(("bound",) if fraction else ()))
+    rows = []
+    for row in found["rows"]:
+        values = [row["percents"][p] for p in percents] + ([row["bound"]] if fraction else [])
+        name = "all" if row["language"] is None else row["language"]
+        rows.append((name, row["docs"], row["unknown"], *("" if v is None else f"{v:.4g}" for v in values)))
+    options.answer(found, f"{data.short}\n\n{table(header, rows, numbers=range(1, len(header)))}")
+
+
 def compare(
     recipe_a: Recipe,
     recipe_b: Recipe,
