@@ -98,7 +98,7 @@ def quantiles(
     before, _ = _of_dataset(store, manifest)
     own = sum(1 << i for i, bound in enumerate(before) if bound.column == measure)
     with _open(store, digest, manifest, before) as db:
-        kinds = dict(db.execute("SELECT column_name, data_type FROM (DESCRIBE measures)").fetchall())
+        kinds = dict(db.execute("SELECT column_name, column_type FROM (DESCRIBE measures)").fetchall())
         known = sorted(set(kinds) - {"language", "drawn", "row", "file", "stage", "reason", "fails"})
         if measure not in known:
             raise NotFound(f"no measure {measure!r}", f"this dataset has {', '.join(known)}", "")

@@ -18,7 +18,7 @@ from corpusmill.rulebook import check, rules_of
 from corpusmill.store import Output, Store, open_store
 from tasks.chain import Built, build
 from tasks.compare import compare
-from tasks.whatif import moved, whatif
+from tasks.whatif import moved, quantiles, whatif
 from tests import golden
 
 RULES = """
@@ -283,3 +283,64 @@ def test_the_shipped_recipe_and_its_rules_fit() -> None:
     recipe = load_recipe("crawl")
     assert check(recipe) == rules_of("gopher")
     assert replace(rules_of("gopher"), name="x").digest == rules_of("gopher").digest
+
+
+def models(folder: Path) -> tuple[str, str]:
+    """A classifier that likes harbours, and a language model of the golden sentences."""
+    texts = folder / "clean.txt"
+    texts.write_text("\n".join(s.format(s=subject) for s in golden.SENTENCES for subject in golden.SUBJECTS) + "\n")
+    good, bad = folder / "good.jsonl", folder / "bad.jsonl"
+    for path, subject in ((good, "harbour"), (bad, "garden")):
+        lines = [json.dumps({"text": s.format(s=subject) + f" {i}"}) for i, s in enumerate(golden.SENTENCES * 8)]
+        path.write_text("\n".join(lines) + "\n")
+    quality_train = ["quality", "train", "--positive", str(good), "--negative", str(bad)]
+    assert cli.run([*quality_train, "--output", str(folder / "q.bin"), "--json"]) == 0
+    assert (
+        cli.run(["perplexity", "train", "--text", str(texts), "--output", str(folder / "lm"), "--order", "3", "--json"])
+        == 0
+    )
+    (lm,) = [path for path in sorted(folder.iterdir()) if path.name.startswith("lm") and path.suffix != ".json"]
+    return str(folder / "q.bin"), str(lm)
+
+
+def test_classifier_and_perplexity_are_judged_bounded_spared_and_cut_into_parts(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier, lm = models(tmp_path)
+    capsys.readouterr()
+    judge = {
+        "quality": {"harbour": {"model": classifier, "buckets": [0.5]}},
+        "perplexity": {"model": lm},
+        "floors": {"word_count": {"min": 90}},
+    }
+    recipe = recipe_with(made.root, rule_file(made.folder, 95), judge=judge)
+    built = build(recipe, made.store, serial)
+    assert built.units_run["judge"] == 4, "two new groups of two files"
+    assert set(built.manifest["models"]) >= {"language", "quality:harbour", "perplexity"}
+    assert {name for name in built.manifest["partitions"] if name != "heldout"} <= {"made-harbour0", "made-harbour1"}
+    found = quantiles(made.store, built.digest, built.manifest, "perplexity_bits", 0.5)
+    everything = found["rows"][0]
+    assert everything["language"] is None
+    assert everything["docs"] == row_of(built.manifest, "filter")["docs_out"]
+    assert everything["unknown"] == 0
+    assert everything["percents"]["1"] <= everything["percents"]["50"] <= everything["percents"]["99"]
+    lineage = made.store.table(Output.from_json(built.manifest["tables"]["lineage"])).to_pylist()
+    spared = 0
+    for row in lineage:
+        if row["kind"] == "perplexity":
+            spared += made.store.table(Output.from_json(row)).column(0).null_count
+    assert spared == 1, "the page of 81 words, in another language"
+    bound = quantiles(made.store, built.digest, built.manifest, "quality_harbour", 0.5)["rows"][0]["bound"]
+    strict = {**judge, "quality": {"harbour": {"model": classifier, "min_score": bound}}}
+    cut = build(recipe_with(made.root, rule_file(made.folder, 95), judge=strict), made.store, serial)
+    assert "judge" not in cut.units_run, "a bound on a score judges nothing again"
+    left = row_of(cut.manifest, "filter")
+    assert 0 < left["docs_out"] < everything["docs"]
+    assert left["reasons"]["low_quality"]["docs"] == everything["docs"] - left["docs_out"]
+    monkeypatch.setenv("CORPUSMILL_STORE", str(made.store.uri))
+    ref = f"golden@{built.digest}"
+    assert cli.run(["quantiles", ref, "quality_harbour", "--fraction", "0.5"]) == 0
+    assert "bound" in capsys.readouterr().out
+    assert cli.run(["quantiles", ref, "nothing"]) == 3
+    assert "perplexity_bits" in capsys.readouterr().err
+    assert cli.run(["quantiles", ref, "quality_harbour", "--fraction", "2"]) == 2
