@@ -9,7 +9,7 @@
       removed    the independent set over all edges, range by range of ranks               1 unit
     finish   keepers, the run's proof, the index                                           1 unit
 
-A unit holds a flag a document and what `memory_mb` grants besides; plan and finish hold about 60 bytes a document. No
+A unit holds a flag a document and what `memory_mb` grants besides; plan and finish hold up to 130 bytes a document. No
 bucket, edge list or component of the graph is gathered in one place. None of this enters the identity of the result,
 which is that of search.py.
 """

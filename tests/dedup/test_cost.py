@@ -22,7 +22,7 @@ def test_many_documents_stay_near_the_memory_they_are_granted():
     """A hundred million, in 10,000 shards: units and exchange grow, memory by a narrow row a document only."""
     large = cost(4e11, 10_000, recipe(memory_mb=4096))
     assert large.documents == 100_000_000
-    assert large.memory_bytes <= 6_000_000_000
+    assert 4 * 2**30 < large.memory_bytes <= 13_000_000_000
     assert large.ranges > 10
     assert large.exchange_bytes > 100_000_000 * 14 * 20
     tight = cost(4e11, 10_000, recipe(memory_mb=1024))
