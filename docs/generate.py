@@ -31,10 +31,16 @@ SCHEMAS = {
     "documents": schema.DOCUMENTS,
     "language": schema.LANGUAGE,
     "measures": schema.MEASURES,
+    "edits": schema.EDITS,
     "digests": schema.signature_group(112),
+    "pii": schema.pii_group(("email",)),
+    "perplexity": schema.PERPLEXITY,
     "decisions": schema.DECISIONS,
     "rejects": schema.REJECTS,
     "lineage": schema.LINEAGE,
+    "contamination": schema.CONTAMINATION,
+    "benchmark_items": schema.BENCHMARK_ITEMS,
+    "exempted_ngrams": schema.EXEMPTED_NGRAMS,
     "pack_rows": schema.PACK_ROWS,
     "pack_docs": schema.PACK_DOCS,
 }
@@ -137,8 +143,9 @@ def _sections(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[Bas
         for inner in _models(field.annotation):
             here = f"{path}.{name}" if path else name
             if "dict" in str(field.annotation):
-                kind = typing.get_args(inner.model_fields["kind"].annotation)[0]
-                yield f'`[{here}.NAME]` with `kind = "{kind}"`', inner
+                kind = inner.model_fields.get("kind")
+                said = f' with `kind = "{typing.get_args(kind.annotation)[0]}"`' if kind else ""
+                yield f"`[{here}.NAME]`{said}", inner
                 yield from islice(_sections(inner, f"{here}.NAME"), 1, None)
             elif "tuple" in str(field.annotation):
                 yield f"`[[{here}]]`", inner
@@ -210,6 +217,8 @@ def _arrow(kind: pa.DataType) -> str:
         return f"binary({kind.byte_width})"
     if pa.types.is_list(kind):
         return f"list of {_arrow(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "struct of " + ", ".join(f"{field.name} {_arrow(field.type)}" for field in kind)
     return str(kind)
 
 

@@ -54,8 +54,8 @@ def test_every_exit_code_is_explained():
 def test_every_recipe_key_is_explained():
     text = reference("recipe.md")
     sources = get_args(get_args(config.Source)[0])
-    assert len(sources) == 8
-    for model in (*sources, config.Select, config.Recipe, config.Extract, config.Pack, config.Benchmark):
+    assert len(sources) == 9
+    for model in (*sources, config.Select, config.Recipe, config.Extract, config.Pack, config.Benchmark, config.Judge):
         for key in model.model_fields:
             assert f"| `{key}` |" in text
 
