@@ -31,7 +31,7 @@ from corpusmill.kernels.families import FAMILIES, MeasureSpec
 from corpusmill.kernels.line_edits import line_edits
 from corpusmill.kernels.measures import measures
 from corpusmill.kernels.rules import apply_rules, load_rules
-from corpusmill.kernels.words import word_table
+from corpusmill.kernels.words import slices, word_table
 from tasks.groups import groups_of
 from tasks.judge import _Pass
 
@@ -98,7 +98,8 @@ def by_judge() -> Callable[[pa.LargeStringArray], object]:
     """The attribute groups of recipes/fineweb.toml but languages."""
     recipe = load_recipe("fineweb")
     groups = {name: group for name, group in groups_of(recipe).items() if name != "language"}
-    return _Pass(groups, list(groups.values()), recipe).judged
+    work = _Pass(groups, list(groups.values()), recipe)
+    return lambda text: [work.judged(part) for _, part in slices(text)]
 
 
 def _measure(spec: MeasureSpec) -> Callable[[pa.LargeStringArray], object]:

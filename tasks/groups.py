@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from corpusmill.errors import UsageError
 from corpusmill.kernels import digests, language, measures, minhash
 from corpusmill.kernels.families import MeasureSpec
 from corpusmill.kernels.rules import RuleSet
+from corpusmill.kernels.words import WordTable, word_table
 from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
 from tasks.views import View
@@ -33,7 +34,23 @@ LIBRARIES = {
     "quality": ("fasttext-community",),
 }
 
-Judge = Callable[[pa.LargeStringArray], pa.RecordBatch]
+
+class Texts:
+    """A few texts on their way through all judges, and their words, which are looked for once."""
+
+    def __init__(self, text: pa.LargeStringArray) -> None:
+        self.text = text
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @cached_property
+    def words(self) -> WordTable:
+        """The word table of the texts."""
+        return word_table(self.text)
+
+
+Judge = Callable[[Texts], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -78,7 +95,7 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
         Group(
             "language",
             schema.LANGUAGE,
-            lambda: _language_model(model_path(recipe.language.model)).identify,
+            lambda: _language(model_path(recipe.language.model)),
             models={"language": digest_of_model(recipe.language.model)},
         ),
         _measures_group("measures", rules.measured("raw", judge.floors), {}, "raw"),
@@ -129,7 +146,11 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
 
 def _measures_group(name: str, spec: MeasureSpec, edited: Mapping[str, Any], view: View) -> Group:
     return Group(
-        name, spec.schema, lambda: partial(measures.measures, spec=spec), {**edited, **spec.config()}, view=view
+        name,
+        spec.schema,
+        lambda: lambda texts: measures.measures(texts.text, spec, texts.words),
+        {**edited, **spec.config()},
+        view=view,
     )
 
 
@@ -149,16 +170,25 @@ def _language_model(path: Path) -> language.LanguageModel:
     return language.LanguageModel(path)
 
 
+def _language(path: Path) -> Judge:
+    model = _language_model(path)
+    return lambda texts: model.identify(texts.text)
+
+
 def _fingerprints(dedup: Deduplicate, seed: int) -> Judge:
     kind = minhash.Shingling(dedup.ngram, dedup.shingle, dedup.fold_digits)
+    plain = dedup.shingle == "word" and not dedup.fold_digits
 
-    def fingerprints(text: pa.LargeStringArray) -> pa.RecordBatch:
-        made = minhash.signatures(text, ngram=kind.n, num_perm=dedup.num_perm, seed=seed, shingling=kind)
+    def fingerprints(texts: Texts) -> pa.RecordBatch:
+        words = texts.words if plain else None
+        made = minhash.signatures(
+            texts.text, ngram=kind.n, num_perm=dedup.num_perm, seed=seed, shingling=kind, table=words
+        )
         packed = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(4 * dedup.num_perm), len(text), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
+            pa.binary(4 * dedup.num_perm), len(texts), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
         )
         return pa.record_batch(
-            [digests.text_digest(text), pa.array(made.shingles, pa.int32()), packed],
+            [digests.text_digest(texts.text, texts.words), pa.array(made.shingles, pa.int32()), packed],
             schema=schema.signature_group(dedup.num_perm),
         )
 
@@ -168,19 +198,19 @@ def _fingerprints(dedup: Deduplicate, seed: int) -> Judge:
 def _line_edits(rules: RuleSet) -> Judge:
     from corpusmill.kernels.line_edits import line_edits
 
-    return lambda text: line_edits(text, rules.edits)
+    return lambda texts: line_edits(texts.text, rules.edits, texts.words)
 
 
 def _personal_data(kinds: tuple[str, ...], reserved: bool) -> Judge:
     from corpusmill.kernels.pii import find
 
-    return lambda text: find(text, kinds, reserved=reserved)
+    return lambda texts: find(texts.text, kinds, reserved=reserved)
 
 
 def _scores(column: str, load: Callable[[Path], Callable[[Any], pa.Array]], model: str) -> Judge:
     """A kernel of one int32 column whose model is a file."""
     score = load(model_path(model))
-    return lambda text: pa.record_batch([score(text)], names=[column])
+    return lambda texts: pa.record_batch([score(texts.text)], names=[column])
 
 
 @lru_cache(maxsize=16)
@@ -210,7 +240,8 @@ def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
     identity = {**plugins.identity(own.function.partition(":")[0]), "function": own.function}
     column = f"own_{name}"
 
-    def judge(text: pa.LargeStringArray) -> pa.RecordBatch:
+    def judge(texts: Texts) -> pa.RecordBatch:
+        text = texts.text
         try:
             values = pa.array(np.asarray(function(text), np.float64), from_pandas=True)
         except Exception as err:

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from corpusmill.config import Floor, Recipe
 from corpusmill.kernels import edits
+from corpusmill.kernels.words import slices
 from corpusmill.store import Receipt, Store, Unit
-from tasks.groups import LIBRARIES, VERSIONS, Group, Judge, groups_of
+from tasks.groups import LIBRARIES, VERSIONS, Group, Judge, Texts, groups_of
 from tasks.units import Done, content_of, libraries
 
 BATCH_ROWS = 1024
@@ -35,11 +36,12 @@ def judge_shard(documents: Receipt, recipe: Recipe, store: Store, *, without: Co
     with ExitStack() as stack:
         writers = {g.name: stack.enter_context(store.table_writer(g.schema)) for g in missing}
         for batch in store.batches(documents.outputs["documents"], columns=["text"], batch_rows=BATCH_ROWS):
-            made = work.judged(batch.column("text"))
-            for name, writer in writers.items():
-                writer.write(made[name])
-            if "measures" in writers:
-                words += pc.sum(made["measures"].column("word_total")).as_py() or 0
+            for _, part in slices(batch.column("text")):
+                made = work.judged(part)
+                for name, writer in writers.items():
+                    writer.write(made[name])
+                if "measures" in writers:
+                    words += pc.sum(made["measures"].column("word_total")).as_py() or 0
     for group in missing:
         counters = {"docs": documents.outputs["documents"].rows or 0}
         if group.name == "measures":
@@ -81,18 +83,20 @@ class _Pass:
         self.groups.sort(key=lambda group: group.costly)
         self.judges: dict[str, Judge] = {group.name: group.load() for group in self.groups}
 
-    def judged(self, raw: pa.LargeStringArray) -> dict[str, pa.RecordBatch]:
+    def judged(self, text: pa.LargeStringArray) -> dict[str, pa.RecordBatch]:
+        """What every group says of a slice of texts."""
         made: dict[str, pa.RecordBatch] = {}
-        clean = raw
+        clean = raw = Texts(text)
         for group in self.groups:
-            text = clean if group.view == "clean" else raw
+            texts = clean if group.view == "clean" else raw
             judge = self.judges[group.name]
             if group.costly and self.floors:
-                made[group.name] = _spared(text, judge, group.schema, above_floors(made["measures"], self.floors))
+                made[group.name] = _spared(texts.text, judge, group.schema, above_floors(made["measures"], self.floors))
             else:
-                made[group.name] = judge(text)
+                made[group.name] = judge(texts)
             if group.name == "edits":
-                clean = edits.apply(raw, made["edits"].column("spans"))
+                cut = edits.apply(text, made["edits"].column("spans"))
+                clean = raw if cut is text else Texts(cut)
         return made
 
 
@@ -110,7 +114,7 @@ def above_floors(measured: pa.RecordBatch, floors: Mapping[str, Floor]) -> np.nd
 def _spared(text: pa.LargeStringArray, judge: Judge, columns: pa.Schema, within: np.ndarray) -> pa.RecordBatch:
     """A judge's answer about the documents within the floors; null about the others."""
     rows = np.flatnonzero(within)
-    answer = judge(text.take(pa.array(rows)))
+    answer = judge(Texts(text.take(pa.array(rows))))
     place = np.full(len(text), -1, np.int64)
     place[rows] = np.arange(len(rows))
     indices = pa.array(place, mask=~within)

@@ -16,25 +16,30 @@ from numpy.typing import NDArray
 from corpusmill.kernels.bytehash import U, address_of, load8
 from corpusmill.kernels.unicode_table import FOLD_MASK, load_table
 from corpusmill.kernels.utf8 import decode, utf8_byte, utf8_size
-from corpusmill.kernels.words import IS_WORD, slices, text_buffers, word_table
+from corpusmill.kernels.words import IS_WORD, WordTable, slices, text_buffers, word_table
 from corpusmill.schema import DIGEST16
 
 _FOLD, _WORD = U(FOLD_MASK), np.uint8(IS_WORD)
 
 
-def text_digest(text: pa.LargeStringArray) -> pa.FixedSizeBinaryArray:
+def text_digest(text: pa.LargeStringArray, words: WordTable | None = None) -> pa.FixedSizeBinaryArray:
     """First 16 bytes of the sha256 of each normalised text, one a document.
+
+    Args:
+        text: large_string[D] without nulls.
+        words: the words of these texts, where they are known already; then the batch is not cut into slices.
 
     Raises:
         ValueError: not a large_string array, or one with nulls.
     """
     text_buffers(text)
-    digests = [digest for _, part in slices(text) for digest in _digests(part)]
-    return pa.array(digests, DIGEST16)
+    if words is not None:
+        return pa.array(_digests(text, words), DIGEST16)
+    return pa.array([digest for _, part in slices(text) for digest in _digests(part, word_table(part))], DIGEST16)
 
 
-def _digests(text: pa.LargeStringArray) -> list[bytes]:
-    normalised, ends = normalise(text)
+def _digests(text: pa.LargeStringArray, words: WordTable) -> list[bytes]:
+    normalised, ends = normalise(text, words)
     out, begin = [], 0
     for d, end in enumerate(ends.tolist()):
         content = normalised[begin:end].tobytes() if end > begin else text[d].as_py().strip().encode("utf-8")
@@ -43,10 +48,10 @@ def _digests(text: pa.LargeStringArray) -> list[bytes]:
     return out
 
 
-def normalise(text: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def normalise(text: pa.LargeStringArray, words: WordTable | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Normalised UTF-8 bytes of all documents, one after the other, and where each ends, int64[D]."""
     data, bounds = text_buffers(text)
-    table, words = load_table(), word_table(text)
+    table, words = load_table(), words if words is not None else word_table(text)
     # A fold is at most one byte longer than a character of two bytes or more; a space stands for a word's end.
     room = np.empty(2 * int(bounds[-1] - bounds[0]) + len(text) + 1, np.uint8)
     ends = np.empty(len(text), np.int64)

@@ -84,7 +84,13 @@ class Shingling:
 
 
 def signatures(
-    text: pa.LargeStringArray, *, ngram: int, num_perm: int, seed: int, shingling: Shingling | None = None
+    text: pa.LargeStringArray,
+    *,
+    ngram: int,
+    num_perm: int,
+    seed: int,
+    shingling: Shingling | None = None,
+    table: WordTable | None = None,
 ) -> Signatures:
     """MinHash signatures, one row a document.
 
@@ -94,9 +100,12 @@ def signatures(
         num_perm: permutations K, at least 1.
         seed: of the permutations; signatures of different seeds do not compare.
         shingling: another kind of shingle than words; `ngram` is then not looked at.
+        table: what shingles are made of, where it is known already: the words of these texts.
     """
     multipliers, increments = permutations(num_perm, seed)
     kind = shingling or Shingling(ngram)
+    if table is not None:
+        return sign(shingles(table, kind.n), multipliers, increments)
     parts = [sign(shingles(kind.table(part), kind.n), multipliers, increments) for _, part in slices(text)]
     if not parts:
         return Signatures(np.zeros(0, np.int32), np.zeros((0, num_perm), np.uint32))
