@@ -93,7 +93,10 @@ def build_in_process(crawl: Crawl, store: Store) -> Built:
 def _ours(mode: str, crawl: Crawl, warm: Crawl, tokenizer: Path, scratch: Path) -> Callable[[], Arm]:
     def once(crawl: Crawl) -> Arm:
         settings = with_settings(
-            crawl.recipe, extract={"mode": mode}, decontaminate={"benchmark": (), "use": ()}, pack={"tokenizer": str(tokenizer)}
+            crawl.recipe,
+            extract={"mode": mode},
+            decontaminate={"benchmark": (), "use": ()},
+            pack={"tokenizer": str(tokenizer)},
         )
         folder = Path(tempfile.mkdtemp(dir=scratch))
         began = cpu_seconds()

@@ -93,8 +93,15 @@ def gate(index: ngrams.Index, recipe: Recipe) -> dict[str, object]:
             "This is our fault: please report it with the recipe.",
         )
     by_length = [
-        {"words": r.n, "whole": r.whole, "planted": r.planted, "found": r.found, "lookalikes": r.lookalikes}
-        for r in results
+        {
+            "words": result.n,
+            "whole": result.whole,
+            "planted": result.planted,
+            "found": result.found,
+            "lookalikes": result.lookalikes,
+            "false_hits": result.false_hits,
+        }
+        for result in results
     ]
     return {**totals, "by_length": by_length}
 

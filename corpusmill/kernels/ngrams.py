@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -69,10 +70,13 @@ class Words:
 
     def fold(self, row: int) -> list[str]:
         """Folded words of one text."""
-        base = int(self.bounds[row])
         inside = slice(self.offsets[row], self.offsets[row + 1])
         spans = zip(self.start[inside].tolist(), self.stop[inside].tolist(), strict=True)
-        return [fold(self.data[base + a : base + b].tobytes().decode("utf-8")) for a, b in spans]
+        raw = self.data[self.bounds[row] : self.bounds[row + 1]].tobytes()
+        if raw.isascii():
+            text = raw.decode("ascii").lower()
+            return [text[a:b].replace("'", "") for a, b in spans]
+        return [fold(raw[a:b].decode("utf-8")) for a, b in spans]
 
     def text(self, row: int) -> str:
         """One text."""
@@ -172,6 +176,7 @@ class Document:
         return (self.places.start(begin), self.places.stop(end)) if self.places else (begin, end)
 
 
+@lru_cache(maxsize=1 << 16)
 def fold(word: str) -> str:
     """Folded form of a word: lower case, without apostrophes and invisible characters."""
     return "".join(chr(folded) for c in word if (folded := entry_of(ord(c)) & FOLD_MASK))

@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 
 from corpusmill.kernels.words import text_buffers
 
+_APOSTROPHES = "`\uff40\uff07\u00b4\u2018\u201b\u02bc"
 _REWRITTEN = re.compile(
-    "[\uff01-\uff3f\uff41-\uff5e\ufb00-\ufb06\U0001d400-\U0001d7ff][\u0300-\u036f]*"
+    "[\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\ufb00-\ufb06\U0001d400-\U0001d7ff][\u0300-\u036f]*"
     "|[^\\W\\d_][\u0300-\u036f]+"
-    "|(?<=[^\\W_])[`\uff40\u00b4\u2018\u201b\u02bc](?=[^\\W_])"
+    f"|(?<=[^\\W_])[{_APOSTROPHES}](?=[^\\W_])"
+    "|(?<=[0-9\uff10-\uff19])[\uff0c\uff0e](?=[0-9\uff10-\uff19])"
 )
-_APOSTROPHES = frozenset("`\uff40\u00b4\u2018\u201b\u02bc")
+_BEFORE, _AFTER = 8, 12
+"""Bytes around the beginning of a character within which its match lies, and what the match depends on."""
 
 
 @dataclass(frozen=True)
@@ -70,44 +73,61 @@ def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, dict[int, Rew
         large_string[D]: the array itself where no text has a character that is rewritten.
     """
     data, bounds = text_buffers(text)
-    rows = np.flatnonzero(_marked(data, bounds)).tolist()
-    changed: dict[int, tuple[str, Rewritten]] = {}
-    for row in rows:
-        made, places = _rewrite(text[row].as_py())
+    changed: dict[int, tuple[bytes, Rewritten]] = {}
+    for number in np.flatnonzero(_marked(data, bounds)).tolist():
+        first, end = int(bounds[number]), int(bounds[number + 1])
+        made, places = _rewrite(data[first:end].tobytes(), _candidates(data, first, end).tolist())
         if len(places.plain):
-            changed[row] = made, places
+            changed[number] = made, places
     if not changed:
         return text, {}
     pieces, begin = [], 0
-    for row, (made, _) in changed.items():
-        pieces += [text.slice(begin, row - begin), pa.array([made], pa.large_string())]
-        begin = row + 1
+    for number, (made, _) in changed.items():
+        pieces += [text.slice(begin, number - begin), pa.array([made], pa.large_binary()).cast(pa.large_string())]
+        begin = number + 1
     pieces.append(text.slice(begin))
-    return pa.concat_arrays(pieces), {row: places for row, (_, places) in changed.items()}
+    return pa.concat_arrays(pieces), {number: places for number, (_, places) in changed.items()}
 
 
 def _instead(found: str) -> str:
     return "'" if found in _APOSTROPHES else unicodedata.normalize("NFKC", found)
 
 
-def _rewrite(text: str) -> tuple[str, Rewritten]:
+def _rewrite(given: bytes, candidates: list[int]) -> tuple[bytes, Rewritten]:
+    """The plain form of a text in which characters that are rewritten may only begin at some bytes."""
     pieces, plain_places, given_places = [], [], []
-    begin = at = to = 0  # characters done; bytes done on either side
-    for match in _REWRITTEN.finditer(text):
-        instead = _instead(match.group())
-        if instead == match.group():
-            continue
-        between = text[begin : match.start()]
-        width = len(between.encode())
-        at, to = at + width, to + width
-        given, made = len(match.group().encode()), len(instead.encode())
-        given_places.append((at, at + given))
-        plain_places.append((to, to + made))
-        pieces += [between, instead]
-        begin, at, to = match.end(), at + given, to + made
-    pieces.append(text[begin:])
+    at = shift = 0  # bytes done; how many more they have become
+    for low, high in _windows(given, candidates):
+        piece = given[low:high].decode("utf-8")
+        for match in _REWRITTEN.finditer(piece):
+            instead = _instead(match.group()).encode()
+            begin = low + len(piece[: match.start()].encode())
+            end = begin + len(match.group().encode())
+            if instead == given[begin:end]:
+                continue
+            pieces += [given[at:begin], instead]
+            given_places.append((begin, end))
+            plain_places.append((begin + shift, begin + shift + len(instead)))
+            at, shift = end, shift + len(instead) - (end - begin)
+    pieces.append(given[at:])
     places = (np.array(found, np.int64).reshape(-1, 2) for found in (plain_places, given_places))
-    return "".join(pieces), Rewritten(*places)
+    return b"".join(pieces), Rewritten(*places)
+
+
+def _windows(given: bytes, candidates: list[int]) -> list[tuple[int, int]]:
+    """Bytes around the candidates, whole characters, what overlaps or touches united."""
+    windows: list[tuple[int, int]] = []
+    for place in candidates:
+        low, high = max(place - _BEFORE, 0), min(place + _AFTER, len(given))
+        while low > 0 and given[low] & 0xC0 == 0x80:
+            low -= 1
+        while high < len(given) and given[high] & 0xC0 == 0x80:
+            high += 1
+        if windows and low <= windows[-1][1]:
+            windows[-1] = windows[-1][0], high
+        else:
+            windows.append((low, high))
+    return windows
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -116,31 +136,66 @@ def _wordlike(byte: int) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
+def _suspect(block: NDArray[np.uint8]) -> bool:
+    """Whether a character that is rewritten may begin at one of some bytes; without a branch, many at once."""
+    found = np.uint8(0)
+    for i in range(len(block)):
+        found |= np.uint8(block[i] >= np.uint8(0xC2)) | np.uint8(block[i] == np.uint8(0x60))
+    return found != 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> bool:
+    """Whether a character that is rewritten may begin at byte i of the text from `first` to `end`."""
+    byte = data[i]
+    second = data[i + 1] if i + 1 < end else np.uint8(0)
+    third = data[i + 2] if i + 2 < end else np.uint8(0)
+    if byte == 0xEF:
+        return (
+            (second == 0xAC and third <= 0x86)  # U+FB00 to U+FB06
+            or (second == 0xBC and (0x90 <= third <= 0x99 or 0xA1 <= third <= 0xBA or third == 0xBF))  # 0-9 A-Z _
+            or (second == 0xBC and (third == 0x87 or third == 0x8C or third == 0x8E) and i > first)  # apostrophe , .
+            or (second == 0xBD and 0x80 <= third <= 0x9A)  # grave accent, a to z, full width
+        )
+    if byte == 0xF0:
+        return second == 0x9D and 0x90 <= third <= 0x9F  # U+1D400 to U+1D7FF
+    if byte == 0xCC or byte == 0xCD:
+        return byte == 0xCC or second < 0xB0  # U+0300 to U+036F
+    if not (i > first and _wordlike(data[i - 1])):
+        return False
+    return (
+        (byte == 0x60 and _wordlike(second))
+        or (byte == 0xC2 and second == 0xB4)  # U+00B4
+        or (byte == 0xCA and second == 0xBC)  # U+02BC
+        or (byte == 0xE2 and second == 0x80 and (third == 0x98 or third == 0x9B))  # U+2018, U+201B
+    )
+
+
+@numba.njit(cache=True, nogil=True)
 def _marked(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Texts that may have a character that is rewritten, by their bytes in UTF-8."""
+    """Texts with a character that may be rewritten, by its bytes in UTF-8."""
     found = np.zeros(len(bounds) - 1, np.bool_)
     for d in range(len(bounds) - 1):
         first, end = bounds[d], bounds[d + 1]
-        for i in range(first, end):
-            byte = data[i]
-            if byte < 0xC2 and byte != 0x60:
+        for begin in range(first, end, 64):
+            after = min(begin + 64, end)
+            if not _suspect(data[begin:after]):
                 continue
-            second = data[i + 1] if i + 1 < end else 0
-            third = data[i + 2] if i + 2 < end else 0
-            before = i > first and _wordlike(data[i - 1])
-            if (
-                (byte == 0x60 and before and _wordlike(second))
-                or (byte == 0xC2 and second == 0xB4 and before)  # U+00B4
-                or (byte == 0xCA and second == 0xBC and before)  # U+02BC
-                or byte == 0xCC  # U+0300 to U+033F
-                or (byte == 0xCD and second < 0xB0)  # to U+036F
-                or (byte == 0xE2 and second == 0x80 and (third == 0x98 or third == 0x9B) and before)  # U+2018, U+201B
-                or (byte == 0xEF and second == 0xAC and third <= 0x86)  # U+FB00 to U+FB06
-                or (byte == 0xEF and second == 0xBC and (third == 0x87 or 0x90 <= third <= 0x99))  # apostrophe, 0 to 9
-                or (byte == 0xEF and second == 0xBC and 0xA1 <= third <= 0xBF)  # A to Z, underscore, full width
-                or (byte == 0xEF and second == 0xBD and 0x80 <= third <= 0x9A)  # grave accent, a to z
-                or (byte == 0xF0 and second == 0x9D and 0x90 <= third <= 0x9F)  # U+1D400 to U+1D7FF
-            ):
-                found[d] = True
+            for i in range(begin, after):
+                if (data[i] >= 0xC2 or data[i] == 0x60) and _begins(data, first, i, end):
+                    found[d] = True
+                    break
+            if found[d]:
                 break
     return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _candidates(data: NDArray[np.uint8], first: int, end: int) -> NDArray[np.int64]:
+    """Bytes of one text at which a character begins that may be rewritten."""
+    found, count = np.empty(end - first, np.int64), 0
+    for i in range(first, end):
+        if (data[i] >= 0xC2 or data[i] == 0x60) and _begins(data, first, i, end):
+            found[count] = i - first
+            count += 1
+    return found[:count].copy()

@@ -1,15 +1,18 @@
-"""What a build proved about its own deduplication, in words."""
+"""What a build proved about its own benchmark screen and deduplication, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from corpusmill.report.contamination import planted as planted_items
+
 
 def near_duplicates(manifest: Mapping[str, Any]) -> str:
-    """The self-tests of stage near, a line each."""
+    """The self-tests of the benchmark screen and of stage near, a line each."""
     proof = manifest["proofs"]["near"]
-    lines = [f"signatures   largest |z| {proof['identity']['max_abs_z']:.2f} on made-up pairs of known similarity"]
+    lines = planted_items(manifest["proofs"].get("decontaminate", {}))
+    lines += [f"signatures   largest |z| {proof['identity']['max_abs_z']:.2f} on made-up pairs of known similarity"]
     if oracle := proof.get("oracle"):
         lines.append(
             f"             error {oracle['rmse']:.4f} on {oracle['documents']} documents"

@@ -11,7 +11,8 @@ from corpusmill.kernels.plain_form import plain, plain_text
 
 ODD = st.text(
     st.sampled_from(
-        "ab1 '.,\u00e9e\u0301\u0323o\u0308\uff21\uff42\uff11\uff40\ufb01\ufb06\U0001d400\u2018\u02bc`\u00b4中и_"
+        "ab1 '.,\u00e9e\u0301\u0323o\u0308\uff21\uff42\uff11\uff40\uff07\uff0c\uff3f"
+        "\ufb01\ufb06\U0001d400\u2018\u02bc`\u00b4\u4e2d\u0438_"
     )
 )
 
@@ -29,7 +30,7 @@ def texts(*values: str) -> pa.Array:
         ("cafe\u0301", "caf\u00e9"),
         ("don\u2018t don`t don\u00b4t don\u02bct don\uff07t don\uff40t", " ".join(["don't"] * 6)),
         ("\u2018quoted\u2019 `code` a\u00b4", "\u2018quoted\u2019 `code` a\u00b4"),
-        ("plain \u2014 text\uff0c\u4e2d\u6587", "plain \u2014 text,\u4e2d\u6587"),
+        ("plain \u2014 text\uff0c\u4e2d\u6587", "plain \u2014 text\uff0c\u4e2d\u6587"),
     ],
 )
 def test_what_is_written_in_several_ways_is_one(given_text, expected):
@@ -39,15 +40,10 @@ def test_what_is_written_in_several_ways_is_one(given_text, expected):
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.one_of(ODD, st.text()), max_size=5))
 def test_texts_with_letters_to_rewrite_are_found_by_their_bytes(values):
-    """The compiled pass may only leave out texts in which nothing but punctuation would be rewritten."""
+    """And are rewritten as by the regular expression over all of the text."""
     made, places = plain(texts(*values))
-    for row, value in enumerate(values):
-        if row in places:
-            assert made[row].as_py() == plain_text(value) != value
-        else:
-            assert made[row].as_py() == value
-            rewritten = zip(value, plain_text(value), strict=True)
-            assert all(a == b or (not a.isalnum() and a not in "\uff07\uff3f") for a, b in rewritten)
+    assert made.to_pylist() == [plain_text(value) for value in values]
+    assert set(places) == {row for row, value in enumerate(values) if plain_text(value) != value}
 
 
 @settings(max_examples=400, deadline=None)
@@ -63,12 +59,12 @@ def test_places_lead_back_to_the_text_as_given(value):
         for end in range(begin + 1, min(begin + 5, len(form)) + 1):
             low, high = where.start(ends[begin]), where.stop(ends[end])
             piece = value.encode()[low:high].decode()
-            assert _same(form[begin:end]) in _same(plain_text(piece))
+            assert _same(form[begin:end]) in _same(plain_text(piece)) or "\uff0c" in piece
 
 
 def _same(text: str) -> str:
     """Without what tells apostrophes apart: whether a mark is one depends on what stands beside it."""
-    return "".join("'" if c in "`\u00b4\u2018\u02bc\uff40" else c for c in text)
+    return "".join("'" if c in "`\u00b4\u2018\u02bc\uff40\uff07" else c for c in text)
 
 
 def test_no_text_is_copied_where_there_is_nothing_to_rewrite():
