@@ -151,7 +151,7 @@ def test_large_files_are_counted_by_their_blocks_before_and_after_they_are_asked
         after = plan(recipe(server.address), store).to_json()
         assert (after["files"], after["done"], after["requests"]) == (sum(each), sum(each), 2)
         assert server.sizes.total() == FILES
-        again = run(recipe(root, OLD), open_store(tmp_path / "other", create=True))
+        again = run(recipe(root), open_store(tmp_path / "other", create=True))
         assert again.digest == done.digest
 
 
