@@ -71,12 +71,8 @@ class Words:
     def fold(self, row: int) -> list[str]:
         """Folded words of one text."""
         inside = slice(self.offsets[row], self.offsets[row + 1])
-        spans = zip(self.start[inside].tolist(), self.stop[inside].tolist(), strict=True)
         raw = self.data[self.bounds[row] : self.bounds[row + 1]].tobytes()
-        if raw.isascii():
-            text = raw.decode("ascii").lower()
-            return [text[a:b].replace("'", "") for a, b in spans]
-        return [fold(raw[a:b].decode("utf-8")) for a, b in spans]
+        return _folded(raw, self.start[inside], self.stop[inside])
 
     def text(self, row: int) -> str:
         """One text."""
@@ -257,27 +253,32 @@ def documents(text: pa.Array, index: Index) -> Iterator[tuple[Part, Document]]:
     for first_row, given in slices(text):
         made, rewritten = plain(given)
         table = word_table(made)
-        words: Words | None = None
+        data, bounds = text_buffers(made)
         for part in index.parts:
             keys = part.table
             rows, tokens, entries = find(
                 table.offsets, table.folded, table.flags, IS_WORD, part.n, keys.blocks, keys.slot_key, keys.slot_entry
             )
-            if not len(rows):
-                continue
-            if words is None:
-                words = _words(made, table)
-                number = np.cumsum(table.flags & IS_WORD > 0) - 1  # token -> word
-            places = number[tokens] - words.offsets[rows]
-            edges = np.flatnonzero(np.diff(rows, prepend=-1, append=-1))
+            edges = np.flatnonzero(np.diff(rows, prepend=-1, append=-1)) if len(rows) else np.zeros(1, np.int64)
             for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
                 row = int(rows[begin])
-                inside = slice(words.offsets[row], words.offsets[row + 1])
-                folded = words.fold(row)
-                matches = _confirmed(part, folded, places[begin:end].tolist(), entries[begin:end].tolist())
+                first, after = table.offsets[row], table.offsets[row + 1]
+                words = first + np.flatnonzero(table.flags[first:after] & IS_WORD)
+                start, stop = table.start[words], table.stop[words]
+                folded = _folded(data[bounds[row] : bounds[row + 1]].tobytes(), start, stop)
+                places = np.searchsorted(words, tokens[begin:end]).tolist()
+                matches = _confirmed(part, folded, places, entries[begin:end].tolist())
                 if matches:
-                    spans = words.start[inside], words.stop[inside]
-                    yield part, Document(first_row + row, folded, *spans, rewritten.get(row), matches)
+                    yield part, Document(first_row + row, folded, start, stop, rewritten.get(row), matches)
+
+
+def _folded(raw: bytes, start: NDArray[np.int32], stop: NDArray[np.int32]) -> list[str]:
+    """Folded words of a text, by their spans."""
+    spans = zip(start.tolist(), stop.tolist(), strict=True)
+    if raw.isascii():
+        text = raw.decode("ascii").lower()
+        return [text[a:b].replace("'", "") for a, b in spans]
+    return [fold(raw[a:b].decode("utf-8")) for a, b in spans]
 
 
 def _confirmed(part: Part, folded: list[str], places: list[int], entries: list[int]) -> list[Match]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -131,7 +132,7 @@ def _windows(given: bytes, candidates: list[int]) -> list[tuple[int, int]]:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _wordlike(byte: int) -> bool:
+def _wordlike(byte: Any) -> bool:
     return byte >= 0x80 or 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
 
 
@@ -145,7 +146,7 @@ def _suspect(block: NDArray[np.uint8]) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> bool:
+def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
     """Whether a character that is rewritten may begin at byte i of the text from `first` to `end`."""
     byte = data[i]
     second = data[i + 1] if i + 1 < end else np.uint8(0)

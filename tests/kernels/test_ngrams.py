@@ -364,6 +364,18 @@ def test_hostile_corpus(data_dir):
     }
 
 
+def test_the_phrase_of_the_hostile_corpus_is_told_with_its_contexts_and_can_be_exempted(data_dir):
+    sources = [
+        ngrams.Source("B47", [(r["id"], r["text"]) for r in read_lines(data_dir / "hostile" / "B47-benchmark.jsonl")])
+    ]
+    documents = read_lines(data_dir / "hostile" / "B47-corpus.jsonl")
+    bodies = [d["text"] for d in documents]
+    common = {n: count for n, count in contexts_of(ngrams.build_index(sources), *bodies).items() if count >= 40}
+    assert set(common.values()) == {40}
+    found = hits(ngrams.build_index(sources, exempt=common), *bodies)
+    assert [documents[h["row"]]["id"] for h in found] == ["B47-hit-q2"]
+
+
 STYLES = {
     "verbatim-question-and-answer": (36, 36),
     "question-only": (36, 36),
