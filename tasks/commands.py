@@ -202,13 +202,14 @@ def export(
     out: Annotated[Path, Parameter(name=("-o", "--out"), help="Folder to write to.")],
     format_: Annotated[str, Parameter(name="--format", help="jsonl.")] = "jsonl",
     all_: Annotated[bool, Parameter(name="--all", help="Every record ever read, with where and why it ended.")] = False,
+    raw: Annotated[bool, Parameter(help="Texts as they are stored: nothing cut, personal data not masked.")] = False,
     options: InStore = InStore(),
 ) -> None:
     """Write the kept documents, or with --all a line for every record ever read, as JSON lines."""
     from tasks.export import export as write
 
     data = options.dataset(ref)
-    done = write(data.store, data.digest, format_, all_, out)
+    done = write(data.store, data.digest, format_, all_, out, raw=raw)
     options.answer(
         {
             "manifest": data.digest,

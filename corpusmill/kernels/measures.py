@@ -1,6 +1,7 @@
 """The numbers that rules are about, by family (kernels/families.py): one function per measure, named as its column.
 
-Here are the base and families `gopher` and `body`; `datatrove_measures` has datatrove's others, `flavours` those of other projects.
+Here are the base and families `gopher` and `body`; `datatrove_measures` has datatrove's others, `flavours` those of
+other projects.
 
 Definition "datatrove": the Gopher quality and repetition filters of datatrove 0.10.1, on the tokens of our word table
 in place of spaCy's. There a "word" of a denominator is any token, punctuation included; `word_count` and

@@ -112,8 +112,9 @@ def test_spans_are_united(spans):
 
 def test_a_passage_counts_whatever_its_punctuation_and_spaces():
     one, other = "The mill, by the river: stood.", "the mill by  the\nriver — stood"
-    assert passages.windows(column([one, other.replace("the mill", "The mill")]), 6).hashes.tolist()[0] == (
-        passages.windows(column([other.replace("the mill", "The mill")]), 6).hashes.tolist()[0]
+    assert (
+        passages.windows(column([one, other.replace("the mill", "The mill")]), 6).hashes.tolist()[0]
+        == (passages.windows(column([other.replace("the mill", "The mill")]), 6).hashes.tolist()[0])
     )
 
 

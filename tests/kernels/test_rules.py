@@ -432,9 +432,7 @@ def test_code_and_a_recipe_are_kept_and_a_poem_goes_by_its_refrain(data_dir: Pat
 
 
 def test_bullets_with_blank_lines_between_them_are_a_list_too() -> None:
-    text = "\n\n".join(
-        f"• The mill of the village number {i} has a wheel, which turns" for i in range(9)
-    )
+    text = "\n\n".join(f"• The mill of the village number {i} has a wheel, which turns" for i in range(9))
     assert judged("gopher", [{"text": text}])[0][0] in ("top_4gram", "duplicate_5grams", "too_many_bullet_paragraphs")
     rules = load_rules(GOPHER)
     failed = apply_rules(measures(column([text]), rules.measured("raw")), rules)[1].to_pylist()[0]
