@@ -21,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.blanks import characters, starts_with, starts_with_lower, strip_left, strip_right
+from corpusmill.kernels.blanks import starts_with, starts_with_lower
 from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
+from corpusmill.kernels.bytescan import count_byte, count_characters, find_byte, trim_left, trim_right
 from corpusmill.kernels.unicode_table import END_MARK, load_table
 from corpusmill.kernels.utf8 import decode
 from corpusmill.kernels.words import text_buffers
@@ -73,7 +74,7 @@ def count_feed_lines(text: pa.LargeStringArray, style: int, paragraphs: bool = F
     data, bounds = text_buffers(text)
     counts = np.zeros((len(text), len(FEED_COUNTS)), np.int64)
     table, (items, lists, blob) = load_table(), _strings(style)
-    feeds = _most_feeds(data, bounds) + 2
+    feeds = int(_most_feeds(address_of(data), bounds)) + 2
     slots = 1 << (2 * feeds).bit_length()
     _count(
         address_of(data),
@@ -106,13 +107,10 @@ def _strings(style: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
 
 
 @numba.njit(nogil=True, cache=True)
-def _most_feeds(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> int:
-    most = 0
+def _most_feeds(data: U, bounds: NDArray[np.int64]) -> U:
+    most = U(0)
     for d in range(len(bounds) - 1):
-        count = 0
-        for i in range(bounds[d], bounds[d + 1]):
-            count += data[i] == 0x0A
-        most = max(most, count)
+        most = max(most, count_byte(data + U(bounds[d]), data + U(bounds[d + 1]), _FEED))
     return most
 
 
@@ -168,24 +166,22 @@ def _count(
         row = counts[d]
         more = True
         while more:
-            stop = line
-            while stop < end and not (
-                load8(stop) == _FEED and (feeds == 1 or (stop + U(1) < end and load8(stop + U(1)) == _FEED))
-            ):
-                stop += U(1)
+            stop = find_byte(line, end, _FEED)
+            while feeds == 2 and stop < end and not (stop + U(1) < end and load8(stop + U(1)) == _FEED):
+                stop = find_byte(stop + U(1), end, _FEED)
             at, to, following = line, stop, stop + U(feeds)
             more = bool(stop < end)
             line = following
             if style == REDPAJAMA and not more and at == to:
                 break  # nothing follows the last line feed
-            first, beyond = strip_left(at, to), strip_right(at, to)
+            first, beyond = trim_left(at, to), trim_right(at, to)
             if style == DCLM:
                 at, to = first, max(beyond, first)
             if first >= to and not keep_blank:
                 continue
             if first >= to:
                 beyond = first = to
-            chars = int(characters(at, to))
+            chars = int(count_characters(at, to))
             row[0] += 1
             row[1] += chars
             row[6] += chars <= SHORT_LINE

@@ -10,6 +10,7 @@ these places only. Segments and paragraphs are told apart by 64-bit hashes.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numba
@@ -17,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.blanks import characters, strip_left, strip_right
-from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
+from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8, load64
+from corpusmill.kernels.bytescan import ONES, count_characters, equal_bytes, trim_left, trim_right
 from corpusmill.kernels.words import text_buffers
 
 LINE_COUNTS = (
@@ -39,6 +40,7 @@ LINE_COUNTS = (
 """Columns of `count_lines`."""
 
 _LF, _CR, _HASH, _DOT, _DASH = U(0x0A), U(0x0D), U(0x23), U(0x2E), U(0x2D)
+_HIGH = U(0x8080808080808080)
 _CANDIDATES = b"\n\v\f\r\x1c\x1d\x1e#.\xc2\xe2"  # first bytes of line breaks, "#", "." and "…"
 _PARAGRAPH = U(0x5851F42D4C957F2D)  # tells the hash of a paragraph from that of an equal segment
 
@@ -51,10 +53,24 @@ def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
     """
     data, bounds = text_buffers(text)
     counts = np.zeros((len(text), len(LINE_COUNTS)), np.int64)
-    candidates = np.isin(np.arange(256), np.frombuffer(_CANDIDATES, np.uint8)).astype(np.uint8)
+    candidates = _candidates()
     places = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
     _count(address_of(data), bounds, address_of(candidates), places, counts)
     return counts
+
+
+@cache
+def _candidates() -> NDArray[np.uint8]:
+    """Whether each byte is one of _CANDIDATES, uint8[256]."""
+    return np.isin(np.arange(256), np.frombuffer(_CANDIDATES, np.uint8)).astype(np.uint8)
+
+
+@numba.njit(nogil=True, inline="always")
+def _has_candidate(chunk: U) -> Any:
+    """Whether one of eight bytes may be a candidate: any below 0x20 will do."""
+    found = (chunk - U(0x20) * ONES) & ~chunk & _HIGH
+    found |= equal_bytes(chunk, _HASH * ONES) | equal_bytes(chunk, _DOT * ONES)
+    return (found | equal_bytes(chunk, U(0xC2) * ONES) | equal_bytes(chunk, U(0xE2) * ONES)) != U(0)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -80,7 +96,7 @@ def _is_bullet(at: U, end: U) -> Any:
 
 @numba.njit(nogil=True, cache=True)
 def _is_ellipsis_line(at: U, end: U) -> Any:
-    end = strip_right(at, end)
+    end = trim_right(at, end)
     return end - at >= U(3) and (_is_dots(end - U(3), end) or _is_wide(end - U(3), end, U(0x26), U(0x26)))
 
 
@@ -93,13 +109,19 @@ def _count(
     for d in range(len(bounds) - 1):
         text, size = data + U(bounds[d]), U(bounds[d + 1]) - U(bounds[d])
         end = text + size
-        last, chars, i = U(0), U(0), U(0)
+        chars = count_characters(text, end)
+        last, i = U(0), U(0)
         while i < size:
-            byte = load8(text + i)
-            places[last] = i
-            last += load8(candidates + byte)
-            chars += U(byte & U(0xC0) != U(0x80))
-            i += U(1)
+            to = i + U(1)
+            if i + U(8) <= size:
+                to = i + U(8)
+                if not _has_candidate(load64(text + i)):
+                    i = to
+                    continue
+            while i < to:
+                places[last] = i
+                last += load8(candidates + load8(text + i))
+                i += U(1)
 
         hash_marks, ellipses, lines, bodies, bullets, trailing = U(0), U(0), U(0), U(0), U(0), U(0)
         line, dots, j = text, text, U(0)
@@ -131,7 +153,7 @@ def _count(
             if at < line or (at == end and line == end):  # the line feed of CR LF; no line after the last break
                 continue
             lines += U(1)
-            begin = strip_left(line, at)
+            begin = trim_left(line, at)
             bodies += U(begin < at)
             bullets += U(_is_bullet(begin, at))
             trailing += U(_is_ellipsis_line(line, at))
@@ -143,8 +165,8 @@ def _count(
         if slots > U(len(keys)):
             keys = np.empty(slots, np.uint64)
             stamps = np.full(slots, -1, np.int64)
-        first, beyond = strip_left(text, end), end
-        beyond = strip_right(first, end)
+        first, beyond = trim_left(text, end), end
+        beyond = trim_right(first, end)
         if first == end:
             first = beyond = text
         segment, paragraph = text, first
@@ -179,10 +201,10 @@ def _count(
                     stamps[slot], keys[slot] = d, key
                 elif k == 0:
                     dup_segments += U(1)
-                    dup_segment_chars += characters(begin, stop)
+                    dup_segment_chars += count_characters(begin, stop)
                 else:
                     dup_paragraphs += U(1)
-                    dup_paragraph_chars += characters(begin, stop)
+                    dup_paragraph_chars += count_characters(begin, stop)
 
         counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3] = chars, hash_marks, ellipses, lines
         counts[d, 4], counts[d, 5], counts[d, 6] = bodies, bullets, trailing

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels import datatrove_measures, flavours
+from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.families import FAMILIES, STOP_WORD_MEASURE, MeasureSpec
 from corpusmill.kernels.repeats import DUP_NGRAMS, REPEAT_COUNTS, TOP_NGRAMS, count_repeats
 from corpusmill.kernels.slices import Slice, ratio
@@ -63,8 +64,10 @@ def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: Wor
     """
     if table is not None and len(table) != len(text):
         raise ValueError(f"{len(text)} texts and words of {len(table)}")
-    pieces = [Slice(text, table)] if table is not None else [Slice(part) for _, part in slices(text)]
-    parts = [_measured(piece, spec) for piece in pieces or [Slice(text)]]
+    if table is not None or len(text) == 0:
+        parts = [_measured(Slice(text, table), spec)]
+    else:  # a slice's words go before the next one's come: the same memory serves all
+        parts = [_measured(Slice(part), spec) for _, part in slices(text)]
     schema = spec.schema
     columns = [pa.array(np.concatenate([part[field.name] for part in parts]), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -199,7 +202,6 @@ def _stop_word_hashes() -> NDArray[np.uint64]:
 
 
 _WORD, _LETTER, _NON_PUNCTUATION = np.uint8(IS_WORD), np.uint8(HAS_LETTER), np.uint8(HAS_NON_PUNCTUATION)
-_LONGEST_STOP_WORD = max(map(len, STOP_WORDS))
 
 
 @numba.njit(nogil=True, cache=True)
@@ -211,18 +213,24 @@ def _count_tokens(
     stop_words: NDArray[np.uint64],
     counts: NDArray[np.int64],
 ) -> None:
+    likely = U(0)  # bit h: the hash of a stop word ends with h
+    for s in range(len(stop_words)):
+        likely |= U(1) << (stop_words[s] & U(63))
     for d in range(len(offsets) - 1):
         words, plain, plain_chars, alphabetic, stops = 0, 0, 0, 0, 0
-        for t in range(offsets[d], offsets[d + 1]):
-            words += flags[t] & _WORD != 0
-            alphabetic += flags[t] & _LETTER != 0
-            if flags[t] & _NON_PUNCTUATION:
-                plain += 1
-                plain_chars += chars[t]
-            if chars[t] <= _LONGEST_STOP_WORD:
+        t, after = U(offsets[d]), U(offsets[d + 1])
+        while t < after:
+            facts = flags[t]
+            words += facts & _WORD != 0
+            alphabetic += facts & _LETTER != 0
+            counted = facts & _NON_PUNCTUATION != 0
+            plain += counted
+            plain_chars += chars[t] * counted
+            if (likely >> (exact[t] & U(63))) & U(1) != U(0):
                 for s in range(len(stop_words)):
                     if exact[t] == stop_words[s]:
                         stops |= 1 << s
+            t += U(1)
         counts[d, 0] = offsets[d + 1] - offsets[d]
         counts[d, 1], counts[d, 2], counts[d, 3], counts[d, 4] = words, plain, plain_chars, alphabetic
         while stops:  # distinct ones

@@ -16,7 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.blanks import line_break, starts_with, starts_with_lower
-from corpusmill.kernels.bytehash import U, address_of, load8
+from corpusmill.kernels.bytehash import U, address_of, load8, load64
+from corpusmill.kernels.bytescan import ONES, count_byte, equal_bytes
 from corpusmill.kernels.unicode_table import ALPHA, END_MARK, KIND_SHIFT, Kind, load_table
 from corpusmill.kernels.utf8 import decode
 from corpusmill.kernels.words import IS_WORD, WordTable, text_buffers
@@ -49,7 +50,9 @@ _XML_WITHIN = U(100)
 _WORD = np.uint8(IS_WORD)
 _END, _ALPHA, _SHIFT = U(END_MARK), U(ALPHA), U(KIND_SHIFT)
 _KIND_WORD, _KIND_SINGLE = U(Kind.WORD), U(Kind.SINGLE)
-_STOP, _CURLY, _L, _LESS = U(ord(".")), U(ord("{")), U(ord("l")), U(ord("<"))
+_STOP, _CURLY, _L, _O, _LESS = U(ord(".")), U(ord("{")), U(ord("l")), U(ord("o")), U(ord("<"))
+_SPACE = U(0x20)
+_SMALL = U(0x20) * ONES
 _RUN = U(ENCODED_RUN)
 
 
@@ -104,9 +107,11 @@ def _count_sentences(
         end = data + U(bounds[d + 1])
         sentences, marked, gap_needed, last = 0, False, False, U(0)
         begun = False  # the line has a token already
-        for t in range(offsets[d], offsets[d + 1]):
+        t, after = U(offsets[d]), U(offsets[d + 1])
+        while t < after:
             at = U(start[t])
-            if begun and at > last and _breaks_line(text + last, text + at, end):
+            plain = at == last + U(1) and load8(text + last) == _SPACE  # most gaps are one space
+            if begun and at > last and not plain and _breaks_line(text + last, text + at, end):
                 begun = False
             if not begun:
                 sentences += 1
@@ -122,6 +127,7 @@ def _count_sentences(
                 elif marked and at > last:  # white space, then another symbol: the next word begins a sentence anyway
                     gap_needed = False
             last = U(stop[t])
+            t += U(1)
         counts[d, 0] = sentences
 
 
@@ -129,15 +135,19 @@ def _count_sentences(
 def _count_page(data: U, bounds: NDArray[np.int64], lorem: U, size: U, counts: NDArray[np.int64]) -> None:
     for d in range(len(bounds) - 1):
         at, end = data + U(bounds[d]), data + U(bounds[d + 1])
-        curly, ipsums, done = 0, 0, at
-        while at < end:
-            byte = load8(at)
-            curly += byte == _CURLY
-            if byte | U(0x20) == _L and at >= done and starts_with_lower(at, end, lorem, size):
+        counts[d, 1] = count_byte(at, end, _CURLY)
+        ipsums, done = 0, at
+        while at + size <= end:
+            if at + U(8) <= end:  # the seven pairs of eight bytes: "lo" in any case among them?
+                chunk = load64(at) | _SMALL
+                if equal_bytes(chunk, _L * ONES) & (equal_bytes(chunk, _O * ONES) >> U(8)) == U(0):
+                    at += U(7)
+                    continue
+            if load8(at) | U(0x20) == _L and at >= done and starts_with_lower(at, end, lorem, size):
                 ipsums += 1
                 done = at + size
             at += U(1)
-        counts[d, 1], counts[d, 2] = curly, ipsums
+        counts[d, 2] = ipsums
 
 
 @numba.njit(nogil=True, cache=True)

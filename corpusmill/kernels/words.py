@@ -36,8 +36,10 @@ from corpusmill.kernels.bytehash import (
     absorb,
     address_of,
     has_ascii_letter,
+    hash_bytes,
     load8,
     load32,
+    load64,
     load_chunk,
     lower_ascii,
 )
@@ -71,6 +73,8 @@ _FOLD, _SHIFT, _DIGIT = np.uint64(FOLD_MASK), np.uint64(KIND_SHIFT), np.uint64(D
 _ALPHA, _NON_PUNCTUATION = np.uint64(ALPHA), np.uint64(NON_PUNCTUATION)
 
 # Classes of bytes: blank, symbol, ASCII letter or digit, ASCII that may join words, part of a longer character.
+_IS_WORD = np.uint8(IS_WORD)
+_ALL = U(0xFFFFFFFFFFFFFFFF)
 _BLANK, _SIGNS, _LETTERS, _JOINTS, _WIDE = (U(c) for c in range(5))
 
 
@@ -99,8 +103,9 @@ class WordTable:
 
     def word_counts(self) -> NDArray[np.int64]:
         """Words (not symbols) of each document, int64[D]."""
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.flags & IS_WORD > 0, dtype=np.int64)])
-        return before[self.offsets[1:]] - before[self.offsets[:-1]]
+        counts = np.empty(len(self), np.int64)
+        _count_words(self.offsets, self.flags, counts)
+        return counts
 
 
 def word_table(text: pa.Array) -> WordTable:
@@ -113,29 +118,29 @@ def word_table(text: pa.Array) -> WordTable:
         ValueError: another type, or nulls.
     """
     data, bounds = text_buffers(text)
-    room = int(bounds[-1] - bounds[0]) + 1  # a token has at least one byte; pages that stay empty cost nothing
     offsets = np.empty(len(bounds), np.int64)
-    start, stop, chars = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
-    folded, exact, flags = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint8)
+    text_bytes = int(bounds[-1] - bounds[0])
+    addresses = (address_of(data), bounds, address_of(load_table()), address_of(_byte_classes()), address_of(_signs()))
     runs = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
-    table, classes = load_table(), _byte_classes()
-    n = int(
-        _scan(
-            address_of(data),
-            bounds,
-            address_of(table),
-            address_of(classes),
-            runs,
-            offsets,
-            start,
-            stop,
-            chars,
-            exact,
-            folded,
-            flags,
-        )
-    )
+    for room in (text_bytes // 2 + 1, text_bytes + 1):  # few texts have a token every two bytes, none one a byte
+        start, stop, chars, folded, exact, flags = _columns(room)
+        n = int(_scan(*addresses, U(room), runs, offsets, start, stop, chars, exact, folded, flags))
+        if n <= room:
+            break
     return WordTable(offsets, start[:n], stop[:n], chars[:n], folded[:n], exact[:n], flags[:n])
+
+
+def _columns(room: int) -> tuple[NDArray, ...]:
+    """Room for the columns of a table, in one block: blocks of one size are reused without new pages."""
+    block = np.empty(room * 29, np.uint8)
+    wide = block[: room * 16].view(np.uint64)
+    narrow = block[room * 16 : room * 28].view(np.int32)
+    return (
+        *(narrow[room * i : room * (i + 1)] for i in range(3)),
+        wide[:room],
+        wide[room:],
+        block[room * 28 :],
+    )
 
 
 def folded_words(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
@@ -146,12 +151,32 @@ def folded_words(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]
         ValueError: another type than large_string, or nulls.
     """
     data, bounds = text_buffers(text)
-    offsets, folded = np.empty(len(bounds), np.int64), np.empty(int(bounds[-1] - bounds[0]) + 1, np.uint64)
+    offsets = np.empty(len(bounds), np.int64)
+    text_bytes = int(bounds[-1] - bounds[0])
+    addresses = (address_of(data), bounds, address_of(load_table()), address_of(_byte_classes()), address_of(_signs()))
     runs = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
-    table, classes = load_table(), _byte_classes()
-    addresses = (address_of(data), bounds, address_of(table), address_of(classes))
-    n = int(_scan(*addresses, runs, offsets, None, None, None, None, folded, None))
+    for room in (text_bytes // 2 + 1, text_bytes + 1):
+        folded = np.empty(room, np.uint64)
+        n = int(_scan(*addresses, U(room), runs, offsets, None, None, None, None, folded, None))
+        if n <= room:
+            break
     return offsets, folded[:n]
+
+
+@cache
+def _signs() -> NDArray[np.uint64]:
+    """Hash and flags of each ASCII character as a symbol of its own, uint64[128, 2]."""
+    bits = [HAS_NON_PUNCTUATION if int(entry) & NON_PUNCTUATION else 0 for entry in load_table()[:0x80]]
+    signs = np.array([np.zeros(0x80), bits], np.uint64).T.copy()
+    _hash_signs(signs)
+    signs.flags.writeable = False
+    return signs
+
+
+@numba.njit(nogil=True, cache=True)
+def _hash_signs(signs: NDArray[np.uint64]) -> None:
+    for i in range(len(signs)):
+        signs[i, 0] = mix64(absorb(SEED ^ U(1), U(i)))
 
 
 @cache
@@ -193,6 +218,15 @@ def slices(text: pa.LargeStringArray) -> Iterator[tuple[int, pa.LargeStringArray
         first = after
 
 
+@numba.njit(nogil=True, cache=True)
+def _count_words(offsets: NDArray[np.int64], flags: NDArray[np.uint8], counts: NDArray[np.int64]) -> None:
+    for d in range(len(counts)):
+        count = 0
+        for facts in flags[offsets[d] : offsets[d + 1]]:
+            count += (facts & _IS_WORD) != 0
+        counts[d] = count
+
+
 def _frozen(array: NDArray) -> NDArray:
     view = array.view()
     view.flags.writeable = False  # one compiled version: Numba types read-only and writable arrays apart
@@ -203,6 +237,16 @@ def _frozen(array: NDArray) -> NDArray:
 def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
     """`hash_bytes` of an ASCII token, `hash_bytes` of its lower case, and whether it has a letter."""
     exact = folded = SEED ^ size
+    if size <= U(16) and (at & U(0xFFF)) <= U(0xFF0):  # within one page, so the bytes beyond exist
+        first = load64(at) & (_ALL >> (U(64) - U(8) * min(size, U(8))))
+        low = lower_ascii(first)
+        letter = has_ascii_letter(first)
+        exact, folded = absorb(exact, first), absorb(folded, low)
+        if size > U(8):
+            second = load64(at + U(8)) & (_ALL >> (U(128) - U(8) * size))
+            exact, folded = absorb(exact, second), absorb(folded, lower_ascii(second))
+            letter |= has_ascii_letter(second)
+        return mix64(exact), mix64(folded), letter
     letter = False
     while size > U(0):
         chunk = load_chunk(at, size)
@@ -252,43 +296,57 @@ def _hash_folded(at: U, end: U, table: U) -> U:
     return mix64(h)
 
 
+@numba.njit(nogil=True, inline="always")
+def _decode(at: U, end: U, table: U) -> tuple[U, U, U]:
+    """`decode`, the usual lengths first."""
+    code = load8(at)
+    if code < U(0x80):
+        return code, load32(table + U(4) * code), U(1)
+    if U(0xC0) <= code < U(0xE0) and at + U(2) <= end:
+        code = (code & U(0x1F)) << U(6) | (load8(at + U(1)) & U(0x3F))
+        return code, load32(table + U(4) * code), U(2)
+    if U(0xE0) <= code < U(0xF0) and at + U(3) <= end:
+        code = (code & U(0x0F)) << U(12) | (load8(at + U(1)) & U(0x3F)) << U(6) | (load8(at + U(2)) & U(0x3F))
+        return code, load32(table + U(4) * code), U(3)
+    return decode(at, end, table)
+
+
 @numba.njit(nogil=True, cache=True)
 def _token(at: U, end: U, table: U) -> tuple[U, U, U, U, U]:
     """Read one token of any kind: bytes, characters, exact hash, folded hash, flags. No characters: a separator, no
     token."""
-    code, entry, width = decode(at, end, table)
+    code, entry, width = _decode(at, end, table)
     first = (entry >> _SHIFT) & U(7)
     i = at + width
     if first in (_SEPARATOR, _FORMAT):
         return width, U(0), U(0), U(0), U(0)
     bits, length, symbol, digit = entry, U(1), code, entry & _DIGIT
-    plain = code < U(0x80)  # ASCII without apostrophes: the folded form is the lower case of the bytes
+    same = entry & _FOLD == code
     in_word = first in (_WORD, _MARK)
     in_run = not in_word and first != _SINGLE
     while i < end:
-        code, entry, width = decode(i, end, table)
+        code, entry, width = _decode(i, end, table)
         kind = (entry >> _SHIFT) & U(7)
         if kind == _WORD and in_word:
             digit = entry & _DIGIT
         elif kind in (_MARK, _FORMAT):
             in_run = False
         elif in_word and i + width < end and (kind == _JOINER or (kind == _NUMERIC and digit != U(0))):
-            _, after, _ = decode(i + width, end, table)
+            _, after, _ = _decode(i + width, end, table)
             if (after >> _SHIFT) & U(7) != _WORD or (kind == _NUMERIC and after & _DIGIT == U(0)):
                 break
         elif not (in_run and code == symbol):
             break
-        plain = plain and code < U(0x80) and entry & _FOLD != U(0)
+        same &= entry & _FOLD == code
         bits |= entry
         length += U(1)
         i += width
-    exact, folded, _ = _hash_ascii(at, i - at)
+    exact = folded = hash_bytes(at, i - at)
     flags = U(0)
     if in_word or first == _SINGLE:
         flags = U(IS_WORD)
-        folded = folded if plain else _hash_folded(at, i, table)
-    else:
-        folded = exact
+        if not same:
+            folded = _hash_folded(at, i, table)
     flags |= U(HAS_LETTER) if bits & _ALPHA != U(0) else U(0)
     flags |= U(HAS_NON_PUNCTUATION) if bits & _NON_PUNCTUATION != U(0) else U(0)
     return i - at, length, exact, folded, flags
@@ -300,6 +358,8 @@ def _scan(
     bounds: NDArray[np.int64],
     table: U,
     classes: U,
+    signs: U,
+    room: U,
     runs: NDArray[np.int32],
     offsets: NDArray[np.int64],
     start: Any,
@@ -342,6 +402,8 @@ def _scan(
                     whole = beyond != _LETTERS and beyond != _WIDE
             else:
                 whole = now != _WIDE and after != _WIDE and end == i + U(1)
+            if n + (end - i) > room:
+                return room + U(1)
             if whole:
                 if start is None:
                     if now == _LETTERS:
@@ -349,12 +411,13 @@ def _scan(
                         n += U(1)
                     continue
                 start[n], stop[n], chars[n] = i, end, end - i
-                exact[n], folded[n], letter = _hash_ascii(text + i, end - i)
-                other = load32(table + U(4) * load8(text + i)) & _NON_PUNCTUATION != U(0)
-                facts = np.uint8(HAS_NON_PUNCTUATION) if other else np.uint8(0)
                 if now == _LETTERS:
-                    facts |= np.uint8(IS_WORD) | np.uint8(letter)
-                flags[n] = facts
+                    exact[n], folded[n], letter = _hash_ascii(text + i, end - i)
+                    flags[n] = np.uint8(HAS_NON_PUNCTUATION | IS_WORD) | np.uint8(letter)
+                else:
+                    sign = signs + U(16) * load8(text + i)
+                    exact[n] = folded[n] = load64(sign)
+                    flags[n] = load8(sign + U(8))
                 n += U(1)
                 continue
             while i < end:

@@ -95,6 +95,18 @@ def test_hashes_stay_as_they_are() -> None:
     assert digest[:16] == "348f9717346bcd6b"
 
 
+@pytest.mark.parametrize("text", ["(),.;" * 50, "a,b;c(" * 40, "中" * 90 + "!?" * 90, "x", "!"])
+def test_texts_with_a_token_a_byte_have_room(text: str) -> None:
+    table = word_table(pa.array([text, "", text], pa.large_string()))
+    expected = reference.tokens(text)
+    spans = [(text.encode()[a:b].decode()) for a, b in zip(table.start, table.stop, strict=True)]
+    assert len(spans) == 2 * len(expected)
+    assert spans[: len(expected)] == spans[len(expected) :]
+    assert "".join(spans) == 2 * text
+    _, words = folded_words(pa.array([text, "", text], pa.large_string()))
+    assert words.tolist() == table.folded[table.flags & IS_WORD > 0].tolist()
+
+
 def test_empty_columns_and_empty_texts_have_no_tokens() -> None:
     assert len(word_table(column([]))) == 0
     table = word_table(column(["", " \n", "\u200b\u200b", "\ufeff"], before=1))
