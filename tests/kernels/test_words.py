@@ -127,7 +127,7 @@ def test_a_document_beyond_int32_is_refused_before_it_is_read() -> None:
 
 
 def test_slices_cover_a_column_once_and_keep_long_documents_whole() -> None:
-    array = column(["a" * 300_000, "b", "c" * 2_000_000, "", "d" * 600_000, "e"], before=1)
+    array = column(["a" * 600_000, "b", "c" * 4_000_000, "", "d" * 1_200_000, "e"], before=1)
     parts = list(slices(array))
     assert [(first, len(part)) for first, part in parts] == [(0, 2), (2, 1), (3, 1), (4, 1), (5, 1)]
     assert [text for _, part in parts for text in part.to_pylist()] == array.to_pylist()
