@@ -47,7 +47,9 @@ def test_help_is_quick_and_imports_nothing_heavy():
         took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         assert done.stdout.splitlines()[-1] == "[]"
     assert all(f"\u2502 {verb} " in done.stdout for verb in (*cli.COMMANDS, *cli.GROUPS))
-    assert min(took) < 0.4  # CPU seconds: how long others keep the machine busy is not our doing
+    assert (
+        min(took) < 0.8
+    )  # twice of a quiet machine; CPU seconds: how long others keep the machine busy is not our doing
 
 
 def test_both_names_of_the_command_work():
