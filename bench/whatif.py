@@ -99,6 +99,7 @@ def made_up(store: Store, rows: int) -> dict[str, Any]:
     """Store measures, languages and decisions of so many documents; the manifest that names them."""
     recipe = load_recipe("crawl")
     rules = rules_of(recipe.filter.rules)
+    columns = rules.measured("raw").schema
     rng = np.random.default_rng(17)
     lineage: list[dict[str, Any]] = []
     for number in range(FILES):
@@ -106,9 +107,9 @@ def made_up(store: Store, rows: int) -> dict[str, Any]:
         measures = pa.table(
             {
                 name: rng.integers(0, 5000, count) if pa.types.is_integer(kind) else rng.random(count) * scale(name)
-                for name, kind in zip(schema.MEASURES.names, schema.MEASURES.types, strict=True)
+                for name, kind in zip(columns.names, columns.types, strict=True)
             },
-            schema=schema.MEASURES,
+            schema=columns,
         )
         languages = pa.table(
             {
