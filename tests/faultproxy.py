@@ -153,7 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if not body or self.command == "HEAD":
             return
-        if kind and self.command == "GET" and status < 300:
+        unseen = kind == "flip" and len(body) == 1  # the byte that tells a size: nobody looks at its value
+        if kind and not unseen and self.command == "GET" and status < 300:
             self._count(kind)
             at = int(place * len(body))
             if kind == "flip":
