@@ -8,17 +8,16 @@ interval is Wilson's (J. Am. Stat. Assoc. 22, 1927).
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from corpusmill.kernels.calibration import wilson
 from corpusmill.store import Store
 from corpusmill.store.receipts import seal, unseal
 
 VERDICTS = ("keep", "drop")
 SIMILARITIES = (0.0, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Strata of near duplicates: where a bound on similarity is set, its neighbourhood counts."""
-Z95 = 1.959963984540054
 
 
 def put(store: Store, name: str, digest: str, row: Mapping[str, Any], verdict: str) -> None:
@@ -83,8 +82,8 @@ def rates(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "labelled": len(wrongs),
                 "keep": sum(wrongs),
                 "rate": round(sum(wrongs) / len(wrongs), 4),
-                "low": round(low, 4),
-                "high": round(high, 4),
+                "low": low,
+                "high": high,
             }
         )
     return rows
@@ -95,16 +94,6 @@ def _stratum(similarity: float) -> tuple[float, float]:
         if similarity >= low:
             return low, high
     return SIMILARITIES[0], SIMILARITIES[1]
-
-
-def wilson(hits: int, number: int) -> tuple[float, float]:
-    """The interval of 95 % of a share, by Wilson's score."""
-    if not number:
-        return 0.0, 1.0
-    share, z2 = hits / number, Z95 * Z95
-    middle = (share + z2 / (2 * number)) / (1 + z2 / number)
-    half = Z95 / (1 + z2 / number) * math.sqrt(share * (1 - share) / number + z2 / (4 * number * number))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def ask(
