@@ -24,9 +24,10 @@ from corpusmill.config import REPOSITORY
 from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.extractor.modes import extract
 from corpusmill.kernels import edits
+from corpusmill.kernels.bounds import decide
 from corpusmill.kernels.line_edits import line_edits
 from corpusmill.kernels.measures import measures
-from corpusmill.kernels.rules import apply_rules, load_rules
+from corpusmill.kernels.rules import load_rules
 from corpusmill.readers.outcomes import outcomes
 
 RULE_FILES = ("gopher", "c4", "fineweb", "dclm")
@@ -116,9 +117,10 @@ def apply(pages: Sequence[Judged]) -> None:
             clean = measures(edits.apply(text, cut.column("spans")), rules.measured("clean"))
             columns |= {f"clean.{column}": clean.column(column) for column in clean.schema.names}
             columns["removed_word_ratio"] = cut.column("removed_word_ratio")
-        reason, _, value, bound = apply_rules(pa.record_batch(columns), rules)
-        for page, *found in zip(pages, reason.to_pylist(), value.to_pylist(), bound.to_pylist(), strict=True):
-            page.broken[name], page.values[name] = found[0], (found[1], found[2])
+        found = decide(pa.record_batch(columns), rules.bounds())
+        ends = (column.to_pylist() for column in (found.reason, found.value, found.bound))
+        for page, reason, value, bound in zip(pages, *ends, strict=True):
+            page.broken[name], page.values[name] = reason, (value, bound)
 
 
 def _counted(pages: Sequence[Judged], name: str) -> str:

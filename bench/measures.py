@@ -27,10 +27,11 @@ from bench.texts import texts
 from corpusmill.commands.common import table
 from corpusmill.config import REPOSITORY, load_recipe
 from corpusmill.kernels import edits
+from corpusmill.kernels.bounds import decide
 from corpusmill.kernels.families import FAMILIES, MeasureSpec
 from corpusmill.kernels.line_edits import line_edits
 from corpusmill.kernels.measures import measures
-from corpusmill.kernels.rules import apply_rules, load_rules
+from corpusmill.kernels.rules import load_rules
 from corpusmill.kernels.words import slices, word_table
 from tasks.groups import groups_of
 from tasks.judge import _Pass
@@ -89,7 +90,7 @@ def by_rules() -> Callable[[pa.LargeStringArray], object]:
         after = measures(edits.apply(text, cut.column("spans")), clean)
         columns = {name: before.column(name) for name in before.schema.names}
         columns |= {f"clean.{name}": after.column(name) for name in after.schema.names}
-        return apply_rules(pa.record_batch(columns), rules)
+        return decide(pa.record_batch(columns), rules.bounds())
 
     return once
 

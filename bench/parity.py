@@ -26,9 +26,10 @@ from bench.texts import in_english, texts
 from corpusmill.commands.common import table
 from corpusmill.config import REPOSITORY
 from corpusmill.kernels import edits
+from corpusmill.kernels.bounds import decide
 from corpusmill.kernels.line_edits import line_edits
 from corpusmill.kernels.measures import measures
-from corpusmill.kernels.rules import RuleSet, apply_rules, load_rules
+from corpusmill.kernels.rules import RuleSet, load_rules
 from corpusmill.kernels.words import word_table
 
 QUICK = 400
@@ -92,7 +93,7 @@ def ruled(values: list[str], rules: RuleSet) -> Ruled:
     columns |= {f"clean.{name}": left.column(name) for name in left.schema.names}
     columns["removed_word_ratio"] = cut.column("removed_word_ratio")
     batch = pa.record_batch(columns)
-    failed = apply_rules(batch, rules)[1].to_numpy()
+    failed = decide(batch, rules.bounds()).failed.to_numpy()
     return Ruled(
         {rule.name: (failed >> i & 1).astype(bool) for i, rule in enumerate(rules.rules)},
         {rule.name: batch.column(rule.column).to_numpy() for rule in rules.rules},

@@ -1,22 +1,25 @@
 """Every measure of a shard as one batch, and a recipe's decisions as a list of bounds on its columns.
 
-Bounds are all that `filter` and what-if need to know: a document ends at the first bound it breaks.
+Bounds are all that `filter` and what-if need to know (kernels/bounds.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusmill.kernels.families import STOP_WORD_MEASURE
-from corpusmill.kernels.rules import Bounds, RuleSet
+from corpusmill.kernels.bounds import Bound
+from corpusmill.kernels.rules import RuleSet
 
 SCALES = {"_e4": 10_000.0, "_e6": 1_000_000.0}
 """Endings of columns that hold fractions of one as whole numbers."""
+
+EVERY_LANGUAGE = "*"
+"""In place of a language that is kept: all are, unknown ones too."""
 
 NOT_MEASURES = ("spans", "language", "text_digest", "shingles", "signature")
 
@@ -42,29 +45,6 @@ def measured_batch(groups: Mapping[str, pa.Table]) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 
-@dataclass(frozen=True)
-class Bound:
-    """One bound, inclusive on both sides; None is no bound on that side. A null breaks it."""
-
-    stage: str
-    reason: str
-    column: str
-    low: float | None
-    high: float | None
-    by_language: Mapping[str, Bounds | None] = field(default_factory=dict)
-    """Languages with other bounds; None: it does not hold for them."""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Languages with another column (lists of stop words)."""
-    among: tuple[str, ...] = ()
-    """In place of numbers: the languages that do not break it."""
-    rule: int | None = None
-    """Which rule of the file it is."""
-
-    def bounds(self, language: str | None) -> Bounds | None:
-        """What holds for documents of a language."""
-        return self.by_language.get(language or "", (self.low, self.high))
-
-
 def bounds_of(recipe: Mapping[str, Any], rules: RuleSet) -> tuple[Bound, ...]:
     """All bounds of a recipe, in the order in which they decide: language, floors, rules, personal data, classifiers.
 
@@ -72,21 +52,25 @@ def bounds_of(recipe: Mapping[str, Any], rules: RuleSet) -> tuple[Bound, ...]:
         recipe: its `what()`, as manifests have it.
     """
     language, judge = recipe["language"], recipe["judge"]
-    own = {code: (bound, None) for code, bound in sorted(language["min_scores"].items())}
-    found = [
-        Bound("language", "other_language", "language", None, None, among=tuple(language["keep"])),
-        Bound("language", "uncertain_language", "language_score", language["min_score"], None, own),
-    ]
+    own = {code: (low, None) for code, low in sorted(language["min_scores"].items())}
+    score = Bound("language", "uncertain_language", "language_score", language["min_score"], None, own)
+    found = []
+    if EVERY_LANGUAGE not in language["keep"]:
+        keep = tuple(language["keep"])
+        found.append(Bound("language", "other_language", "language", None, None, among=keep, shown=score))
+    stored = {code: (_as_stored(low), None) for code, (low, _) in own.items()}
+    found.append(replace(score, low=_as_stored(language["min_score"]), by_language=stored, shown=score))
     for name, floor in sorted(judge["floors"].items()):
         found.append(Bound("filter", "below_floor", name, floor["min"], floor["max"]))
-    for i, rule in enumerate(rules.rules):
-        by_language = {code: t.bounds[rule.name] for code, t in rules.languages.items() if rule.name in t.bounds}
-        lists = {code: f"{rule.column}_{code}" for code, table in rules.languages.items() if table.stop_words}
-        columns = lists if rule.measure == STOP_WORD_MEASURE else {}
-        found.append(Bound("filter", rule.name, rule.column, rule.min, rule.max, by_language, columns, rule=i))
+    found += rules.bounds()
     if judge["personal_data"]["drop_above"] is not None:
         found.append(Bound("filter", "personal_data", "pii_total", None, judge["personal_data"]["drop_above"]))
     for name, quality in sorted(judge["quality"].items()):
         if quality["min_score"] is not None:
             found.append(Bound("filter", "low_quality", f"quality_{name}", quality["min_score"], None))
     return tuple(found)
+
+
+def _as_stored(score: float) -> float:
+    """A bound on language scores in the 1/10,000 that they are stored in."""
+    return round(score * SCALES["_e4"]) / SCALES["_e4"]

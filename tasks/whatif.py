@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from corpusmill import schema
 from corpusmill.canonical import parse_canonical
 from corpusmill.errors import CheckFailed, NotFound, UsageError
+from corpusmill.kernels.bounds import Bound
 from corpusmill.kernels.rules import RuleSet
-from corpusmill.measured import Bound, bounds_of, measured_batch
+from corpusmill.measured import bounds_of, measured_batch
 from corpusmill.rulebook import rules_from_json
 from corpusmill.store import Output, Store
 from tasks.views import LAYERS, overlay

@@ -105,6 +105,15 @@ def test_whatif_says_what_a_build_with_the_moved_bound_does_and_that_build_judge
     assert found["not_recomputed"] == ["decontaminate", "exact", "near", "pack"]
 
 
+def test_whatif_knows_a_recipe_that_keeps_every_language(made: Made) -> None:
+    every = build(recipe_with(made.root, rule_file(made.folder, 60), language={"keep": ["*"]}), made.store, serial)
+    found = whatif(made.store, every.digest, every.manifest, ["too_few_words.min=115"], 0)
+    assert "other_language" not in found["reasons"]["before"]
+    language, filtered = (row_of(every.manifest, stage) for stage in ("language", "filter"))
+    assert found["reasons"]["before"] == language["reasons"] | filtered["reasons"]
+    assert found["lost"]["docs"] > 0
+
+
 def test_whatif_shows_documents_on_both_sides_and_what_else_they_break(made: Made) -> None:
     found = made.ask("too_few_words.min=115", "language.min_score=0.0", samples=3)
     assert 0 < len(found["samples"]["lost"]) <= 3

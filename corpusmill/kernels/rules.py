@@ -1,4 +1,4 @@
-"""Rules are data: a measure, a bound, a name. This reads rule files and tells, per document, what it breaks.
+"""Rules are data: a measure, a bound, a name. This reads rule files; kernels/bounds.py tells what a document breaks.
 
 Measuring and deciding are separate, so moving a bound reads no text. A file may also cut the text before it is measured
 (edits) and have other bounds for some languages.
@@ -6,25 +6,17 @@ Measuring and deciding are separate, so moving a bound reads no text. A file may
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
 from corpusmill.canonical import digest_of
 from corpusmill.errors import NotFound, UsageError
+from corpusmill.kernels.bounds import Bound, Limits
 from corpusmill.kernels.edit_rules import EditRule, make_edit
 from corpusmill.kernels.families import BASE, FAMILIES, FAMILY_OF, STOP_WORD_MEASURE, MeasureSpec, families_for
 from corpusmill.kernels.rule_faults import VIEWS, file_faults
-
-Bounds = tuple[float | None, float | None]
-"""At least, at most; None where there is no such bound."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class Rule:
 class LanguageRules:
     """What a file says otherwise about documents of one language."""
 
-    bounds: Mapping[str, Bounds | None]
+    bounds: Mapping[str, Limits | None]
     """rule -> its bounds; None: the rule is off. Rules that are not named keep theirs."""
     stop_words: tuple[str, ...] = ()
     """In place of the English ones; empty: those."""
@@ -93,10 +85,15 @@ class RuleSet:
         lists = {code: table.stop_words for code, table in self.languages.items() if table.stop_words}
         return MeasureSpec(families_for(wanted), lists if STOP_WORD_MEASURE in wanted else {})
 
-    def bounds_of(self, rule: Rule, language: str | None) -> Bounds | None:
-        """The bounds of a rule for documents of a language; None where it is off for them."""
-        table = self.languages.get(language or "")
-        return table.bounds.get(rule.name, (rule.min, rule.max)) if table else (rule.min, rule.max)
+    def bounds(self) -> tuple[Bound, ...]:
+        """What the rules decide by, in their order."""
+        found = []
+        for i, rule in enumerate(self.rules):
+            own = {code: table.bounds[rule.name] for code, table in self.languages.items() if rule.name in table.bounds}
+            lists = {code: f"{rule.column}_{code}" for code, table in self.languages.items() if table.stop_words}
+            columns = lists if rule.measure == STOP_WORD_MEASURE else {}
+            found.append(Bound("filter", rule.name, rule.column, rule.min, rule.max, own, columns, rule=i))
+        return tuple(found)
 
 
 def load_rules(path: Path) -> RuleSet:
@@ -143,7 +140,7 @@ def load_rules(path: Path) -> RuleSet:
 
 
 def _language_rules(table: Mapping[str, object]) -> LanguageRules:
-    bounds: dict[str, Bounds | None] = {}
+    bounds: dict[str, Limits | None] = {}
     stop_words: tuple[str, ...] = ()
     for key, value in table.items():
         if key == "stop_words":
@@ -152,94 +149,3 @@ def _language_rules(table: Mapping[str, object]) -> LanguageRules:
         else:
             bounds[key] = (value.get("min"), value.get("max")) if isinstance(value, dict) else None
     return LanguageRules(bounds, stop_words)
-
-
-def apply_rules(
-    measures: pa.RecordBatch, rules: RuleSet, language: pa.Array | None = None
-) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
-    """What each document breaks. A measure that is null or NaN breaks every rule on it.
-
-    Args:
-        measures: one row per document, one column per measure (`Rule.column`): of the raw text by its name, of the
-            clean one as `clean.<name>`, of other groups by its name.
-        rules: in funnel order; a document is counted against its first broken rule only.
-        language: string[n], the document's language where known: the file's bounds for it hold. None: no language has
-            bounds of its own.
-
-    Returns:
-        reason: string[n], the first broken rule, null where none is broken.
-        failed: int64[n], bit i set where rule i is broken.
-        value, bound: float64[n], the measure and the bound of the first broken rule; null where none is broken, the
-            value also where there is none.
-
-    Raises:
-        UsageError: a rule reads a measure that the batch lacks.
-    """
-    rows = measures.num_rows
-    first = np.full(rows, -1, np.int64)
-    failed = np.zeros(rows, np.int64)
-    value, bound = np.zeros(rows), np.zeros(rows)
-    in_language = {code: _rows_in(language, code) for code in rules.languages} if language is not None else {}
-    for i, rule in enumerate(rules.rules):
-        measured = _measured(measures, rule, rules, in_language)
-        low, high, on = _bounds(rows, rule, rules, in_language)
-        broken = on & ~((measured >= low) & (measured <= high))
-        failed |= broken.astype(np.int64) << i
-        deciding = broken & (first < 0)
-        first[deciding] = i
-        value[deciding] = measured[deciding]
-        decided = np.where((measured > high) | np.isneginf(low), high, low)
-        bound[deciding] = decided[deciding]
-    passed = first < 0
-    names = np.array([*(rule.name for rule in rules.rules), None], dtype=object)  # the last for passed ones, -1
-    return (
-        pa.array(names[first], pa.string(), mask=passed),
-        pa.array(failed),
-        pa.array(value, mask=passed | np.isnan(value)),
-        pa.array(bound, mask=passed),
-    )
-
-
-def _rows_in(language: pa.Array, code: str) -> NDArray[np.bool_]:
-    return pc.fill_null(pc.equal(language, code), False).to_numpy(zero_copy_only=False)
-
-
-def _measured(
-    measures: pa.RecordBatch, rule: Rule, rules: RuleSet, in_language: Mapping[str, NDArray[np.bool_]]
-) -> NDArray[np.float64]:
-    measured = _column(measures, rule.column, rule)
-    if rule.measure != STOP_WORD_MEASURE:
-        return measured
-    for code, here in in_language.items():
-        if rules.languages[code].stop_words and here.any():
-            measured = np.where(here, _column(measures, f"{rule.column}_{code}", rule), measured)
-    return measured
-
-
-def _column(measures: pa.RecordBatch, name: str, rule: Rule) -> NDArray[np.float64]:
-    if name not in measures.schema.names:
-        raise UsageError(
-            f"rule {rule.name!r} reads measure {name!r}, which was not computed",
-            f"there are {', '.join(measures.schema.names)}",
-            "Let the recipe compute it (section judge), or take the rule out.",
-        )
-    return measures.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)
-
-
-def _bounds(
-    rows: int, rule: Rule, rules: RuleSet, in_language: Mapping[str, NDArray[np.bool_]]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """(at least, at most, whether the rule holds) for each document."""
-    low = np.full(rows, -math.inf if rule.min is None else rule.min)
-    high = np.full(rows, math.inf if rule.max is None else rule.max)
-    on = np.ones(rows, bool)
-    for code, here in in_language.items():
-        if rule.name not in rules.languages[code].bounds:
-            continue
-        bounds = rules.languages[code].bounds[rule.name]
-        if bounds is None:
-            on &= ~here
-            continue
-        low[here] = -math.inf if bounds[0] is None else bounds[0]
-        high[here] = math.inf if bounds[1] is None else bounds[1]
-    return low, high, on

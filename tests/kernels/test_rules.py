@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.errors import NotFound, UsageError
+from corpusmill.kernels.bounds import Decided, decide
 from corpusmill.kernels.families import DEFINITIONS, FAMILIES, MeasureSpec
 from corpusmill.kernels.measures import measures
 from corpusmill.kernels.rule_faults import MAX_RULES
-from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, apply_rules, load_rules
+from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, load_rules
 from tests.kernels.texts import column
 
 GOPHER = Path(__file__).parents[2] / "rules" / "gopher.toml"
@@ -54,6 +55,14 @@ def rule(name: str, measure: str, low: float | None, high: float | None) -> Rule
 
 def rule_set(*rules: Rule) -> RuleSet:
     return RuleSet("test", 1, "", rules)
+
+
+def apply_rules(
+    measures: pa.RecordBatch, rules: RuleSet, language: pa.Array | None = None
+) -> tuple[pa.Array, pa.Array, pa.Array, pa.Array]:
+    found: Decided = decide(measures, rules.bounds(), language)
+    assert found.stage.is_valid() == found.reason.is_valid()
+    return found.reason, found.failed, found.value, found.bound
 
 
 def batch(**columns: list[float | None]) -> pa.RecordBatch:
@@ -307,9 +316,10 @@ def test_bounds_of_a_language_hold_for_its_documents_alone(tmp_path: Path) -> No
     assert value.to_pylist() == [45, None, 30, 95, 0.5, None]
     assert bound.to_pylist() == [50, None, 40, 90, 0.05, None]
     assert apply_rules(batch(**rows), rules)[0].to_pylist() == ["few", "few", "few", None, "much_removed", "few_raw"]
-    assert rules.bounds_of(rules.rules[0], "de") == (40, 90)
-    assert rules.bounds_of(rules.rules[2], "de") is None
-    assert rules.bounds_of(rules.rules[0], None) == (50, None)
+    assert [(bound.low, bound.high, dict(bound.by_language)) for bound in rules.bounds()][::2] == [
+        (50, None, {"de": (40, 90)}),
+        (None, 0.05, {"de": None}),
+    ]
 
 
 def test_moving_a_bound_leaves_the_digest_of_the_edits_and_changes_that_of_the_file(tmp_path: Path) -> None:
