@@ -115,7 +115,7 @@ def exit_codes() -> list[str]:
 
 def recipe() -> list[str]:
     """Every key of a recipe."""
-    lines = ["# Recipe keys", "", _note("corpusmill/config.py"), ""]
+    lines = ["# Recipe keys", "", _note("corpusmill/config/"), ""]
     lines += [
         "A recipe is a TOML file; `mill recipe check FILE` lists all its faults at once, `mill recipe schema` gives a",
         "JSON schema for editors, `--set key.path=value` overrides a key. A *what* key decides bytes: it stands in",
@@ -130,7 +130,7 @@ def recipe() -> list[str]:
             default = "required" if field.is_required() else f"`{_value(field.default)}`"
             if isinstance(field.default, BaseModel):
                 default = "see below"
-            kind = "where" if config._is_where(field) else "what"
+            kind = "where" if config.is_where(field) else "what"
             about = " ".join(part for part in ((field.description or ""), _bounds(field)) if part)
             lines.append(f"| `{name}` | {_type(field.annotation)} | {default} | {kind} | {about} |")
         lines.append("")

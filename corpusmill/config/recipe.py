@@ -1,0 +1,102 @@
+"""A whole recipe: the sections of a dataset, in the order of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from corpusmill.config.judging import Filter, Judge, Language
+from corpusmill.config.overlap import Decontaminate, Deduplicate
+from corpusmill.config.reading import parse_section, read_section
+from corpusmill.config.section import Name, Section, Strings, where
+from corpusmill.config.sources import Source
+
+
+class Extract(Section):
+    """HTML to text, in worker processes that may be killed."""
+
+    mode: Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"] = "auto"
+    max_payload_bytes: int = Field(16 * 2**20, ge=1024, description="Decoded payloads above it end as too_large.")
+    max_depth: int = Field(2000, ge=10, description="Elements nested deeper end the document as too_deep.")
+    timeout_s: int = Field(30, ge=1, description="CPU seconds a document; tried once more alone at four times this.")
+    memory_mb: int = Field(1536, ge=256, description="Address space of a worker above its start.")
+    urls: str | None = where(
+        None,
+        description="URL rules: a name in rules/urls/ or a file; the digest of their lists is part of the identity.",
+    )
+    robots: Literal["respect", "ignore"] = Field("respect", description="Whether an owner's noindex or noai counts.")
+    verify_digests: bool = where(
+        False,
+        description="Compare WARC records with the digests in their heads; what is wrong is counted and kept. When on, "
+        "it is part of the identity.",
+    )
+    languages: Strings = Field(
+        (),
+        description="ISO 639 codes; where given, pages surely in others end as unwanted_language.",
+    )
+
+
+class Pack(Section):
+    """Tokens and packed sequences."""
+
+    seq_len: int = Field(1024, ge=16, description="Tokens a training sequence; a stored row has one more.")
+    tokenizer: str | None = where(
+        None, description="A given tokenizer.json; else one is trained. Its digest is part of the identity."
+    )
+    vocab_size: int = Field(8192, ge=512, le=2**20)
+    sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Text the tokenizer is trained on.")
+    window_bytes: int = Field(256 * 2**20, ge=2**16, description="Extracted text of a shuffle window, about.")
+    heldout_one_in: int = Field(100, ge=2, description="One duplicate group in so many goes to partition heldout.")
+
+
+class Recipe(Section):
+    """One dataset."""
+
+    all_keys = "`mill recipe schema`, docs/reference/recipe.md"
+
+    name: Name
+    seed: int = Field(17, ge=0, le=2**53)
+    source: dict[Name, Source] = Field(min_length=1)
+    extract: Extract = Extract()
+    language: Language = Language()
+    judge: Judge = Judge()
+    filter: Filter = Filter()
+    decontaminate: Decontaminate = Decontaminate()
+    deduplicate: Deduplicate = Deduplicate()
+    pack: Pack = Pack()
+    train: str | None = where(None, description="Training config that the platform uses when the dataset is published.")
+
+    @model_validator(mode="after")
+    def _partition_names(self) -> Recipe:
+        if "heldout" in self.source:
+            raise ValueError("a source may not be called heldout: that is the name of a partition")
+        return self
+
+
+def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """Read, override and check a recipe.
+
+    Args:
+        path: a TOML file, or the name of one in `recipes/`.
+        overrides: `key.path=value`, the value as TOML or a bare string.
+
+    Raises:
+        NotFound: there is no such file.
+        UsageError: not TOML, or the recipe has faults; all of them are listed.
+    """
+    return read_section(Recipe, path, overrides, "recipe")
+
+
+def parse_recipe(data: Mapping[str, Any], origin: str) -> Recipe:
+    """Check a recipe that is already a mapping; `origin` is named in messages."""
+    return parse_section(Recipe, data, origin, "recipe")
+
+
+def recipe_schema() -> dict[str, Any]:
+    """JSON schema of a recipe for editors (`definitions`, which draft-4 tools understand too)."""
+    schema = Recipe.model_json_schema(ref_template="#/definitions/{model}")
+    schema["definitions"] = schema.pop("$defs")
+    return schema

@@ -1,0 +1,48 @@
+"""What every part of a recipe is: typed and frozen, its fields `what` or `where`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+def where(default: Any = ..., **kwargs: Any) -> Any:
+    """A field that says where or how the work runs: never hashed, never in a manifest."""
+    return Field(default, json_schema_extra={"where": True}, **kwargs)
+
+
+class Section(BaseModel):
+    """A part of a recipe. Unknown keys are errors; values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    all_keys: ClassVar[str] = ""
+    """Where all keys of a whole file are explained."""
+
+    def what(self) -> dict[str, Any]:
+        """The fields that decide bytes, as plain JSON values."""
+        return {
+            name: _plain(getattr(self, name)) for name, info in type(self).model_fields.items() if not is_where(info)
+        }
+
+
+def is_where(info: Any) -> bool:
+    """Whether a field of a model is marked so."""
+    return bool((info.json_schema_extra or {}).get("where"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Section):
+        return value.what()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+Strings = Annotated[tuple[str, ...], Field(strict=False)]
+Fraction = Annotated[float, Field(gt=0, le=1, strict=False)]
+Share = Annotated[float, Field(ge=0, le=1, strict=False)]

@@ -1,0 +1,138 @@
+"""Where documents come from: a section for each kind of source."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from corpusmill.config.section import Fraction, Name, Section, Strings, where
+
+
+class Select(Section):
+    """Which pages of a crawl are read, by its index: those that meet every list that is given."""
+
+    domains: Strings = Field((), description="Hosts, with all below them: example.org is also www.example.org.")
+    languages: Strings = Field((), description="ISO 639-3 codes, of which the page's main language is one.")
+    mimes: Strings = Field((), description="Media types as detected by the crawler.")
+    statuses: Annotated[tuple[int, ...], Field(strict=False)] = Field((), description="HTTP statuses.")
+
+
+class CommonCrawl(Section):
+    """A tree in the shape of Common Crawl, in a folder, on a web server or in a bucket."""
+
+    kind: Literal["common-crawl"]
+    root: str = where(
+        "https://data.commoncrawl.org",
+        description="Folder, file:// or http(s):// address, or s3://bucket/prefix; s3://anonymous@bucket: not signed.",
+    )
+    crawls: Strings = Field(
+        min_length=1, description='Crawl ids; "newest"; "A..B": all from A to B, either of which may be left out.'
+    )
+    files: Literal["warc", "wet"] = "warc"
+    fraction: Fraction | None = Field(None, description="Take this share of each crawl's files, drawn by the seed.")
+    max_files: int | None = Field(
+        None, ge=1, description="Take only so many files of each crawl, drawn by the recipe's seed."
+    )
+    select: Select | None = Field(
+        None, description="Read single pages by the crawl's index; files are then index files (WARC only)."
+    )
+
+    @model_validator(mode="after")
+    def _index_is_of_warcs(self) -> CommonCrawl:
+        if self.select is not None and self.files != "warc":
+            raise ValueError("select reads pages from WARC files: the index has none of WET files")
+        return self
+
+
+class Folder(Section):
+    """A source whose files lie in a folder or bucket."""
+
+    kind: str
+    root: str = where(description="Folder, or s3://bucket/prefix, that holds the files.")
+    pattern: str = Field("**/*", description="Which files below root, as a glob.")
+    snapshot: Name = "files"
+    fraction: Fraction | None = Field(None, description="Take this share of the files, drawn by the recipe's seed.")
+    max_files: int | None = Field(None, ge=1, description="Take only so many files, drawn by the recipe's seed.")
+
+
+class Files(Folder):
+    """A folder of WARC, WET or ARC files."""
+
+    kind: Literal["files"]
+    pattern: str = Field("**/*.warc.gz", description="Which files below root, as a glob.")
+    files: Literal["warc", "wet"] = "warc"
+
+
+class Rows(Folder):
+    """A source whose files have rows, and which columns hold what."""
+
+    text: str = Field("text", description="Column of the text.")
+    id: str | None = Field(None, description="Column of the row's own id.")
+    url: str | None = Field(None, description="Column of the address.")
+    date: str | None = Field(None, description="Column of the date.")
+
+
+class Jsonl(Rows):
+    """A folder of JSON lines: one object with text a line; plain, .gz, .zst, .bz2 or .xz."""
+
+    kind: Literal["jsonl"]
+    pattern: str = Field("**/*.jsonl*", description="Which files below root, as a glob.")
+
+
+class Parquet(Rows):
+    """A folder of Parquet files, as Hugging Face data sets lie on disk: one text a row."""
+
+    kind: Literal["parquet"]
+    pattern: str = Field("**/*.parquet", description="Which files below root, as a glob.")
+
+
+PERMISSIVE = (
+    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "NCSA",
+    "PostgreSQL", "PSF-2.0", "Python-2.0", "UPL-1.0", "Unlicense", "Zlib",
+)  # fmt: skip
+"""Licences that ask for no more than a notice."""
+
+
+class Code(Folder):
+    """Source code: tarballs (sdists, releases) and folders (checkouts); each file with its language and licence."""
+
+    kind: Literal["code"]
+    pattern: str = Field("*", description='Which tarballs and folders below root, as a glob; "." is the root itself.')
+    licences: Strings = Field(PERMISSIVE, description='SPDX ids that are let in; ["*"] lets in all, unknown ones too.')
+    languages: Strings = Field((), description="Languages that are let in, by Pygments' short names; none means all.")
+
+
+class MediaWiki(Folder):
+    """Dumps of MediaWiki (pages-articles.xml, plain, .bz2, .gz, .xz or .zst): articles without their markup."""
+
+    kind: Literal["mediawiki"]
+    pattern: str = Field("**/*.xml*", description="Which files below root, as a glob.")
+    namespaces: Annotated[tuple[int, ...], Field(strict=False)] = Field((0,), description="Namespaces that are let in.")
+
+
+class Latex(Folder):
+    """Papers as LaTeX in the shape of arXiv: tarballs, single files, or tarballs of those."""
+
+    kind: Literal["latex"]
+    pattern: str = Field("**/*", description="Which files below root, as a glob.")
+
+
+class Text(Folder):
+    """Plain text and books, one document a file; plain, .gz, .zst, .bz2 or .xz."""
+
+    kind: Literal["text"]
+    pattern: str = Field("**/*.txt*", description="Which files below root, as a glob.")
+
+
+class OwnSource(Folder):
+    """A source of your own: a module outside of this repository that reads its files (docs/how-to/add-a-source.md)."""
+
+    kind: Literal["own"]
+    module: str = Field(pattern=r"^[A-Za-z_][\w.]*$", description="package.module, with VERSION and read.")
+    options: dict[str, Any] = Field({}, description="What the module is told; part of the identity.")
+
+
+Source = Annotated[
+    CommonCrawl | Files | Jsonl | Parquet | Code | MediaWiki | Latex | Text | OwnSource, Field(discriminator="kind")
+]
