@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
+
 from corpusmill.store import Output, Store
 from corpusmill.store.receipts import unseal
 
@@ -36,6 +38,17 @@ def chain(store: Store, name: str, digest: str, manifest: Mapping[str, Any]) -> 
         "units": _units(store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()),
         "inputs": list(manifest["inputs"]),
     }
+
+
+def files_of(store: Store, manifest: Mapping[str, Any]) -> list[tuple[str, dict[str, Output]]]:
+    """(source/locator, kind -> object) of every file, in the order of the lineage; of decisions, the last stage's."""
+    table = store.table(Output.from_json(manifest["tables"]["lineage"]))
+    places: dict[str, dict[str, Output]] = {}
+    for row in table.filter(pc.not_equal(table.column("locator"), "")).to_pylist():
+        if row["stage"] != "pack":
+            output = Output(*(row[key] for key in ("name", "digest", "content", "size", "rows")))
+            places.setdefault(row["locator"], {})[row["kind"]] = output
+    return list(places.items())
 
 
 def checkpoints(store: Store, digest: str) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from corpusmill.config import Recipe, find_file
 from corpusmill.errors import UsageError
+from corpusmill.kernels.bounds import Bound, looser
 from corpusmill.kernels.families import BASE, FAMILY_OF
 from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, load_rules
 
@@ -98,14 +99,5 @@ def _faults(recipe: Recipe, rules: RuleSet) -> Iterator[str]:
         if name not in BASE and name not in FAMILY_OF:
             yield f"judge.floors.{name}: no measure of the raw text; known: {', '.join((*BASE, *FAMILY_OF))}"
             continue
-        for rule in rules.rules:
-            if rule.measure == name and rule.view == "raw":
-                yield from _looser(rule, floor.min, floor.max)
-
-
-def _looser(rule: Rule, low: float | None, high: float | None) -> Iterator[str]:
-    """A bound that lets in what the floor lets out would not be what decides."""
-    if low is not None and rule.min is not None and rule.min < low:
-        yield f"rule {rule.name}: min {rule.min:g} is looser than the floor, min {low:g}, of {rule.measure}"
-    if high is not None and rule.max is not None and rule.max > high:
-        yield f"rule {rule.name}: max {rule.max:g} is looser than the floor, max {high:g}, of {rule.measure}"
+        for bound in rules.bounds():
+            yield from looser(bound, Bound("filter", "below_floor", name, floor.min, floor.max))

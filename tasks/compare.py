@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from corpusmill import rulebook
 from corpusmill.config import Recipe
+from corpusmill.lineage import files_of
 from corpusmill.measured import measured_batch
 from corpusmill.store import Output, Receipt, Store
 from tasks.filter import decide_rows
 from tasks.judge import judge_shard
 from tasks.units import Job, Runner, store_at
 from tasks.views import layers, overlay
-from tasks.whatif import files_of
 
 SIDES = ("both", "only_a", "only_b", "neither")
 

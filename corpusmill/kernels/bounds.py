@@ -7,7 +7,7 @@ what-if, which says the same in SQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,6 +125,19 @@ def _measured(
         else:
             low[here], high[here] = _limits(own)
     return measured, low, high, off
+
+
+def looser(bound: Bound, floor: Bound) -> Iterator[str]:
+    """Where a bound lets in what a floor on the same measure lets out, so that it would not be what decides."""
+    if bound.rule is None or bound.column != floor.column:
+        return
+    for code, limits in {"": (bound.low, bound.high), **bound.by_language}.items():
+        low, high = limits or (None, None)
+        rule = f"rule {bound.reason}" + (f" in language {code}" if code else "")
+        if low is not None and floor.low is not None and low < floor.low:
+            yield f"{rule}: min {low:g} is looser than the floor, min {floor.low:g}, of {floor.column}"
+        if high is not None and floor.high is not None and high > floor.high:
+            yield f"{rule}: max {high:g} is looser than the floor, max {floor.high:g}, of {floor.column}"
 
 
 def _limits(limits: Limits) -> tuple[float, float]:
