@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bench.peers.stopwatch import cpu_seconds
 from corpusmill.commands.common import table
 from corpusmill.errors import CheckFailed, MillError
 
@@ -52,6 +53,17 @@ def interleaved(arms: Mapping[str, Callable[[], T]], repeats: int, note: Callabl
             note(f"{name}: run {number + 1} of {repeats}")
             results[name].append(run())
     return results
+
+
+def timed(work: Callable[[], object]) -> Callable[[], float]:
+    """An arm of a benchmark: does its work and returns the CPU seconds."""
+
+    def once() -> float:
+        began = cpu_seconds()
+        work()
+        return cpu_seconds() - began
+
+    return once
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

@@ -33,8 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import fasttext
 import pyarrow as pa
 
-from bench.common import arguments, interleaved, judged, note, report, run
-from bench.peers.stopwatch import cpu_seconds
+from bench.common import arguments, interleaved, judged, note, report, run, timed
 from bench.texts import texts
 from corpusmill.commands.common import table
 from corpusmill.config import REPOSITORY
@@ -73,14 +72,6 @@ def arms(work: Path, asked: Sequence[str], no_peer: bool) -> dict[str, Callable[
     """CPU seconds of each arm over the documents."""
     batches = [pa.array(asked[i : i + BATCH], pa.large_string()) for i in range(0, len(asked), BATCH)]
     classifier, model = Classifier(work / "quality.bin"), Model(work / "model")
-
-    def timed(work: Callable[[], object]) -> Callable[[], float]:
-        def once() -> float:
-            began = cpu_seconds()
-            work()
-            return cpu_seconds() - began
-
-        return once
 
     found = {
         "quality": timed(lambda: [classifier.scores_e6(batch) for batch in batches]),

@@ -25,8 +25,7 @@ import fasttext
 import numpy as np
 import pyarrow as pa
 
-from bench.common import arguments, interleaved, judged, note, report, run
-from bench.peers.stopwatch import cpu_seconds
+from bench.common import arguments, interleaved, judged, note, report, run, timed
 from corpusmill.commands.common import table
 from corpusmill.config import REPOSITORY
 from corpusmill.errors import NotFound
@@ -138,14 +137,6 @@ def arms(model: LanguageModel, path: Path, documents: Sequence[str]) -> dict[str
         line = single.sub(" ", document[:HEAD_CHARS].replace("</s>", " ")).strip()
         if any(map(str.isalpha, line)):
             alone.predict(line.lower())
-
-    def timed(work: Callable[[], object]) -> Callable[[], float]:
-        def once() -> float:
-            began = cpu_seconds()
-            work()
-            return cpu_seconds() - began
-
-        return once
 
     return {
         "identify": timed(lambda: [model.identify(batch) for batch in batches]),

@@ -77,8 +77,7 @@ def quality_score(
     """The score of each text: the probability that it is positive."""
     from corpusmill.kernels.quality import Classifier
 
-    judge = _opened(model, Classifier)
-    _score(files, field, options, judge.scores_e6, "score_e6", 1_000_000)
+    _score(files, field, options, _opened(model, Classifier).scores_e6, "score_e6", 1_000_000)
 
 
 def perplexity_train(
@@ -119,8 +118,7 @@ def perplexity_convert(
     from tasks import perplexity
 
     card = perplexity.convert(arpa, output, name)
-    size = human_bytes(card["model"]["bytes"])
-    options.answer(card, f"{output}: {size}, sha256 {card['model']['sha256']}")
+    options.answer(card, _written(card, output))
 
 
 def perplexity_score(
@@ -134,8 +132,7 @@ def perplexity_score(
     """The cross entropy of each text in bits a word; the perplexity is 2 to the power of it."""
     from corpusmill.kernels.perplexity import Model
 
-    judge = _opened(model, Model)
-    _score(files, field, options, judge.log2_e4, "bits_e4", 10_000)
+    _score(files, field, options, _opened(model, Model).log2_e4, "bits_e4", 10_000)
 
 
 def _opened(model: Path, kind: Callable[[Path], Any]) -> Any:
@@ -181,6 +178,10 @@ def _scored(
                 number += 1
 
 
+def _written(card: dict[str, Any], output: Path) -> str:
+    return f"{output}: {human_bytes(card['model']['bytes'])}, sha256 {card['model']['sha256']}"
+
+
 def _quality_text(card: dict[str, Any], output: Path) -> str:
     held = card["held_out"]
 
@@ -200,7 +201,7 @@ def _quality_text(card: dict[str, Any], output: Path) -> str:
         f"{table(header, rows)}\n\n"
         f"shares and their 95 % intervals on {held['positive']:,} positive and {held['negative']:,} negative texts "
         f"held out; trained on {trained}\n"
-        f"{output}: {human_bytes(card['model']['bytes'])}, sha256 {card['model']['sha256']}"
+        f"{_written(card, output)}"
     )
 
 
@@ -214,5 +215,5 @@ def _perplexity_text(card: dict[str, Any], output: Path) -> str:
     return (
         f"{table(('words', 'n-grams', 'seen', 'D1', 'D2', 'D3+', ''), rows, numbers=(0, 1, 2, 3, 4, 5))}\n\n"
         f"{data['words']:,} words of {data['sentences']:,} lines, {data['vocabulary']:,} different ones\n"
-        f"{output}: {human_bytes(card['model']['bytes'])}, sha256 {card['model']['sha256']}"
+        f"{_written(card, output)}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -13,12 +12,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.canonical import canonical_json
-from corpusmill.errors import NotFound, Refused, UsageError
+from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels import perplexity_arpa as arpa_file
 from corpusmill.kernels.perplexity_estimate import bits_e6, kept_ngrams, keys_of
 from corpusmill.kernels.perplexity_table import pack, write_table
 from corpusmill.kernels.perplexity_tokens import UNKNOWN_TEXT
+from tasks.model_files import identity, put, refuse_existing
 from tasks.perplexity_estimate import Estimate
 from tasks.perplexity_stream import Scratch, Stream, tokenized
 
@@ -72,7 +71,7 @@ def train(
         UsageError: parameters out of range, or texts without a word. Refused: one of the files exists.
     """
     prune = training.thresholds()
-    _refuse_existing(output, _card_file(output), *((arpa,) if arpa else ()))
+    refuse_existing(output, *((arpa,) if arpa else ()))
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=output.parent) as folder:
         scratch = Scratch(Path(folder))
@@ -107,7 +106,7 @@ def convert(arpa: Path, output: Path, name: str = "") -> dict[str, Any]:
     Raises:
         NotFound: no such file. UsageError: not an ARPA file. Refused: the model exists.
     """
-    _refuse_existing(output, _card_file(output))
+    refuse_existing(output)
     if not arpa.is_file():
         raise NotFound(f"{arpa}: no such file", "expected an ARPA file")
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -120,9 +119,8 @@ def convert(arpa: Path, output: Path, name: str = "") -> dict[str, Any]:
             raise UsageError(
                 f"{arpa}: not a whole ARPA file", str(err), "Write it again, for example by lmplz."
             ) from err
-        with arpa.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return _finish(rows, unknown_e6, {"name": name or output.stem, "arpa": {"sha256": digest}}, output)
+        about = {"name": name or output.stem, "arpa": {"sha256": identity(arpa)["sha256"]}}
+        return _finish(rows, unknown_e6, about, output)
 
 
 def _read_arpa(lines: Iterable[str], rows: Rows) -> int:
@@ -156,29 +154,13 @@ def _read_arpa(lines: Iterable[str], rows: Rows) -> int:
 
 def _finish(rows: Rows, unknown_e6: int, about: dict[str, Any], output: Path) -> dict[str, Any]:
     """Write model and card; both are there or neither."""
-    folder = rows.folder
-    made, beside = folder / "model", folder / "card"
+    made = rows.folder / "model"
     header = {"order": len(rows.counts), "counts": rows.counts, "unknown_e6": unknown_e6}
     with made.open("wb") as file:
         write_table(file, header, rows.sorted_parts())
-    with made.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    card = {"card": 1, "kind": "perplexity", **about, "model": {"sha256": digest, "bytes": made.stat().st_size}}
-    beside.write_bytes(canonical_json(card) + b"\n")
-    for part, place in ((beside, _card_file(output)), (made, output)):  # the model last
-        part.chmod(0o644)
-        part.replace(place)
+    card = {"card": 1, "kind": "perplexity", **about, "model": identity(made)}
+    put(made, card, output)
     return card
-
-
-def _card_file(output: Path) -> Path:
-    return output.with_name(output.name + ".json")
-
-
-def _refuse_existing(*paths: Path) -> None:
-    for path in paths:
-        if path.exists():
-            raise Refused(f"{path} exists", "training never overwrites", "Choose another name or remove the file.")
 
 
 class Rows:

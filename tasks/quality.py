@@ -23,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from corpusmill.canonical import canonical_json
-from corpusmill.errors import Refused, UsageError
+from corpusmill.errors import UsageError
 from corpusmill.kernels.calibration import calibration
 from corpusmill.kernels.quality import HEAD_CHARS, NEGATIVE, POSITIVE, Classifier, card_path, normalised
+from tasks.model_files import identity, put, refuse_existing
 
 LABELS = (POSITIVE, NEGATIVE)
 NAMES = ("positive", "negative")
@@ -83,9 +84,7 @@ def train(
     training.check()
     if output.suffix not in (".bin", ".ftz"):
         raise UsageError(f"--output {output.name}", "expected a name that ends in .bin, or .ftz for a small one")
-    for path in (output, card_path(output)):
-        if path.exists():
-            raise Refused(f"{path} exists", "training never overwrites", "Choose another name or remove the file.")
+    refuse_existing(output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mill-quality-", dir=output.parent) as folder:
         work = Path(folder)
@@ -96,19 +95,15 @@ def train(
             "card": 1,
             "kind": "quality",
             "name": name or output.stem,
-            "model": {"sha256": _digest(made), "bytes": made.stat().st_size},
+            "model": identity(made),
             "labels": {"positive": POSITIVE, "negative": NEGATIVE},
             "text": {"form": 1, "head_chars": training.head_chars},
             "training": {**asdict(training), "thread": 1, "library": LIBRARY, "version": version(LIBRARY)},
             "data": data,
         }
-        beside = card_path(made)
-        beside.write_bytes(canonical_json({**card, "held_out": {}}))  # the classifier reads it
+        card_path(made).write_bytes(canonical_json({**card, "held_out": {}}))  # the classifier reads it
         card["held_out"] = _held_out(Classifier(made), held)
-        beside.write_bytes(canonical_json(card) + b"\n")
-        for part in (beside, made):  # the model last: where it is, its card is
-            part.chmod(0o644)
-            part.replace(output.with_name(part.name))
+        put(made, card, output)
     return card
 
 
@@ -212,8 +207,3 @@ def _batches(held: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _hash(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=16, person=b"quality1").digest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

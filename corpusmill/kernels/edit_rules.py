@@ -7,7 +7,7 @@ line; `blanks`, `newlines`, `citation`, `address` and `phrase` with `cut = "phra
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,16 +87,21 @@ def make_edit(entry: Mapping[str, Any]) -> EditRule:
     return EditRule(entry["name"], entry["test"], settings, entry.get("source", ""), entry["says"])
 
 
-def edit_faults(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Everything that is wrong with an entry."""
-    yield from (f"{key} is missing" for key in ("name", "test", "says") if key not in entry)
+def text_faults(entry: Mapping[str, Any], required: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+    """What is wrong with the texts of an entry, its name among them."""
+    yield from (f"{key} is missing" for key in required if key not in entry)
     yield from (
         f"{key}: expected text, given {entry[key]!r}"
-        for key in _TEXTS
+        for key in texts
         if key in entry and not (isinstance(entry[key], str) and entry[key].strip())
     )
     if isinstance(entry.get("name"), str) and not NAME.fullmatch(entry["name"]):
         yield "name: expected small letters, digits and underscores"
+
+
+def edit_faults(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Everything that is wrong with an entry."""
+    yield from text_faults(entry, ("name", "test", "says"), _TEXTS)
     if isinstance(entry.get("name"), str) and entry["name"] in schema.REASONS:
         yield "the name is taken"
     test = entry.get("test")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corpusmill import schema
-from corpusmill.kernels.edit_rules import NAME, edit_faults
+from corpusmill.kernels.edit_rules import edit_faults, text_faults
 from corpusmill.kernels.families import BASE, DEFINITIONS, FAMILIES, FAMILY_OF
 
 MAX_RULES = 62
@@ -63,14 +63,7 @@ def _entries(kind: str, entries: list[dict[str, Any]], faults: Any) -> Iterator[
 
 def _rule_faults(entry: Mapping[str, Any], shared: Mapping[str, Any], edited: bool) -> Iterator[str]:
     yield from (f"unknown key {key!r}" for key in sorted(set(entry) - {*_TEXTS, *_BOUNDS}))
-    yield from (f"{key} is missing" for key in ("name", "measure", "says") if key not in entry)
-    yield from (
-        f"{key}: expected text, given {entry[key]!r}"
-        for key in _TEXTS
-        if key in entry and not (isinstance(entry[key], str) and entry[key].strip())
-    )
-    if isinstance(entry.get("name"), str) and not NAME.fullmatch(entry["name"]):
-        yield "name: expected small letters, digits and underscores"
+    yield from text_faults(entry, ("name", "measure", "says"), _TEXTS)
     yield from _unknown_choice(entry)
     yield from _measure_faults(entry, {**shared, **entry}, edited)
     bounds = {key: entry[key] for key in _BOUNDS if key in entry}
