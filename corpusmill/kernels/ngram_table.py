@@ -1,9 +1,12 @@
 """Keys of word n-grams and the table they are looked up in: Numba kernels of the benchmark screen.
 
 A key is a polynomial of the word hashes, so a window moves on by one word in two multiplications; word hashes are
-mixed, so keys are spread evenly. In front of the table stands a blocked Bloom filter (Putze, Sanders, Singler
-2007): three bits in one 64-bit word turn away all but 1 in 100 of the windows that are not in the table, in one
-memory access.
+mixed, so keys are spread evenly.
+
+Not every window is looked up. A text's words are cut into blocks of (n + 1) // 2: any window of n words holds a whole
+block, so where no n-gram of the table holds the same block, none of the windows around it is in the table. Blocks go
+through a blocked Bloom filter (Putze, Sanders, Singler 2007): three bits in one 64-bit word turn away all but 1 in
+100 of the others, in one memory access a block.
 """
 
 from __future__ import annotations
@@ -26,19 +29,24 @@ class KeyTable:
     """A set of distinct keys, each with its entry: its position among the keys given."""
 
     blocks: Hashes
-    """The filter: a power of two of 64-bit words, 16 to 32 bits a key."""
+    """The filter of blocks of words: a power of two of 64-bit words, 16 to 32 bits a block."""
     slot_key: Hashes
     """Open addressing: a power of two of slots, 2 to 4 a key; 0 = free."""
     slot_entry: NDArray[np.int32]
 
 
-def key_table(keys: Hashes) -> KeyTable:
-    """Table over distinct keys, none of them 0."""
-    size = 1 << max(len(keys) - 1, 15).bit_length()
+def block_words(n: int) -> int:
+    """Words of a block: the longest of which any window of n words holds a whole one."""
+    return (n + 1) // 2
+
+
+def key_table(keys: Hashes, blocks: Hashes) -> KeyTable:
+    """Table over distinct keys of n words, none of them 0, with the keys of every block of words inside those."""
+    size, filtered = (1 << max(len(given) - 1, 15).bit_length() for given in (keys, blocks))
     table = KeyTable(
-        np.zeros(size // _KEYS_PER_BLOCK, np.uint64), np.zeros(2 * size, np.uint64), np.zeros(2 * size, np.int32)
+        np.zeros(filtered // _KEYS_PER_BLOCK, np.uint64), np.zeros(2 * size, np.uint64), np.zeros(2 * size, np.int32)
     )
-    _insert(keys, table.blocks, table.slot_key, table.slot_entry)
+    _insert(keys, blocks, table.blocks, table.slot_key, table.slot_entry)
     return table
 
 
@@ -50,10 +58,7 @@ def windows(offsets: Ints, folded: Hashes, n: int) -> tuple[Hashes, Ints, Ints]:
     count = 0
     for i in range(len(offsets) - 1):
         for first in range(offsets[i], offsets[i + 1] - n + 1):
-            key = np.uint64(0)
-            for k in range(first, first + n):
-                key = key * _MULTIPLIER + folded[k]
-            keys[count] = max(key, np.uint64(1))  # 0 marks a free slot
+            keys[count] = _key(folded, first, n)
             text[count], word[count] = i, first
             count += 1
     return keys, text, word
@@ -63,60 +68,69 @@ def windows(offsets: Ints, folded: Hashes, n: int) -> tuple[Hashes, Ints, Ints]:
 def find(
     offsets: Ints,
     folded: Hashes,
-    flags: NDArray[np.uint8],
-    is_word: int,
     n: int,
     blocks: Hashes,
     slot_key: Hashes,
     slot_entry: NDArray[np.int32],
 ) -> tuple[Ints, Ints, Ints]:
-    """Document, first token and entry of every window of n words of one document whose key is in the table.
+    """Document, first word and entry of every window of n words of one document whose key is in the table.
 
     Args:
-        offsets, folded, flags: of a word table.
-        is_word: bit of the flags; tokens without it are passed over.
+        offsets, folded: int64[D + 1], and the hashes of the documents' words.
         n: words of a window.
         blocks, slot_key, slot_entry: of a KeyTable.
     """
-    block_mask, slot_mask = np.uint64(len(blocks) - 1), np.uint64(len(slot_key) - 1)
-    drop = np.uint64(1)
-    for _ in range(n):
-        drop *= _MULTIPLIER
-    longest = np.max(np.diff(offsets)) if len(offsets) > 1 else 0
-    token, word, keys = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.uint64), np.empty(longest, np.uint64)
+    slot_mask = np.uint64(len(slot_key) - 1)
+    size = (n + 1) // 2
+    document, word = _known_blocks(offsets, folded, n, size, blocks)
     capacity, count = 64, 0
     found = np.empty((3, capacity), np.int64)
-    for d in range(len(offsets) - 1):
-        words = 0
-        for t in range(offsets[d], offsets[d + 1]):
-            token[words], word[words] = t, folded[t]
-            words += flags[t] & is_word != 0
-        key = np.uint64(0)
-        for i in range(min(n, words)):
-            key = key * _MULTIPLIER + word[i]
-        for i in range(words - n + 1):
-            keys[i] = key
-            if i + n < words:
-                key = key * _MULTIPLIER + word[i + n] - word[i] * drop
-        for i in range(
-            words - n + 1
-        ):  # a loop of its own: the processor has many of its cache misses under way at once
-            key = keys[i]
-            bits = _bits(key)
-            if blocks[key & block_mask] & bits != bits:
-                continue
-            wanted = max(key, np.uint64(1))
+    for k in range(len(document)):
+        d, block = document[k], word[k]
+        first, last = offsets[d], offsets[d + 1] - n
+        for i in range(max(first, block - size + 1), min(last, block) + 1):  # the block is their first whole one
+            key = _key(folded, i, n)
             slot = key >> np.uint64(32) & slot_mask
-            while slot_key[slot] and slot_key[slot] != wanted:
+            while slot_key[slot] and slot_key[slot] != key:
                 slot = (slot + np.uint64(1)) & slot_mask
             if slot_key[slot] == 0:
                 continue
             if count == capacity:
                 found = np.concatenate((found, np.empty((3, capacity), np.int64)), axis=1)
                 capacity *= 2
-            found[0, count], found[1, count], found[2, count] = d, token[i], slot_entry[slot]
+            found[0, count], found[1, count], found[2, count] = d, i - first, slot_entry[slot]
             count += 1
     return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _known_blocks(offsets: Ints, folded: Hashes, n: int, size: int, blocks: Hashes) -> tuple[Ints, Ints]:
+    """Document and first word (counted over all documents) of the blocks that may be in the filter."""
+    mask = np.uint64(len(blocks) - 1)
+    total = len(folded) // size
+    document, word, keys = np.empty(total + 1, np.int64), np.empty(total + 1, np.int64), np.empty(total, np.uint64)
+    count = 0
+    for d in range(len(offsets) - 1):
+        if offsets[d + 1] - offsets[d] < n:
+            continue
+        for first in range(offsets[d], offsets[d + 1] - size + 1, size):
+            document[count], word[count], keys[count] = d, first, _key(folded, first, size)
+            count += 1
+    known = 0
+    for i in range(count):  # a loop without a branch: the processor has many of its cache misses under way at once
+        bits = _bits(keys[i])
+        document[known], word[known] = document[i], word[i]
+        known += blocks[keys[i] & mask] & bits == bits
+    return document[:known], word[:known]
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _key(folded: Hashes, first: int, n: int) -> np.uint64:
+    """Key of n words."""
+    key = np.uint64(0)
+    for k in range(first, first + n):
+        key = key * _MULTIPLIER + folded[k]
+    return max(key, np.uint64(1))  # 0 marks a free slot
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -127,11 +141,12 @@ def _bits(key: np.uint64) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)
-def _insert(keys: Hashes, blocks: Hashes, slot_key: Hashes, slot_entry: NDArray[np.int32]) -> None:
+def _insert(keys: Hashes, filtered: Hashes, blocks: Hashes, slot_key: Hashes, slot_entry: NDArray[np.int32]) -> None:
     block_mask, slot_mask = np.uint64(len(blocks) - 1), np.uint64(len(slot_key) - 1)
+    for key in filtered:
+        blocks[key & block_mask] |= _bits(key)
     for entry in range(len(keys)):
         key = keys[entry]
-        blocks[key & block_mask] |= _bits(key)
         slot = key >> np.uint64(32) & slot_mask
         while slot_key[slot]:
             slot = (slot + np.uint64(1)) & slot_mask

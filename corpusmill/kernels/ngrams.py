@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.ngram_table import Hashes, Ints, KeyTable, find, key_table, windows
-from corpusmill.kernels.plain_form import Rewritten, plain, plain_text
+from corpusmill.kernels.ngram_table import Hashes, Ints, KeyTable, block_words, find, key_table, windows
+from corpusmill.kernels.plain_form import Rewritten, plain, plain_text, runs_of
 from corpusmill.kernels.unicode_table import FOLD_MASK, entry_of
-from corpusmill.kernels.words import IS_WORD, WordTable, slices, text_buffers, word_table
+from corpusmill.kernels.words import IS_WORD, folded_words, slices, text_buffers, word_table
 from corpusmill.schema import CONTAMINATION
 
 HITS = pa.schema(
@@ -68,11 +68,14 @@ class Words:
     data: NDArray[np.uint8]
     bounds: Ints
 
+    def places(self, row: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """First byte of each word of one text, and the byte after its last."""
+        inside = slice(self.offsets[row], self.offsets[row + 1])
+        return self.start[inside], self.stop[inside]
+
     def fold(self, row: int) -> list[str]:
         """Folded words of one text."""
-        inside = slice(self.offsets[row], self.offsets[row + 1])
-        raw = self.data[self.bounds[row] : self.bounds[row + 1]].tobytes()
-        return _folded(raw, self.start[inside], self.stop[inside])
+        return _folded(self.data[self.bounds[row] : self.bounds[row + 1]].tobytes(), *self.places(row))
 
     def text(self, row: int) -> str:
         """One text."""
@@ -252,33 +255,33 @@ def documents(text: pa.Array, index: Index) -> Iterator[tuple[Part, Document]]:
     """Documents with confirmed matches, once for each part that has some there."""
     for first_row, given in slices(text):
         made, rewritten = plain(given)
-        table = word_table(made)
-        data, bounds = text_buffers(made)
-        for part in index.parts:
-            keys = part.table
-            rows, tokens, entries = find(
-                table.offsets, table.folded, table.flags, IS_WORD, part.n, keys.blocks, keys.slot_key, keys.slot_entry
-            )
-            edges = np.flatnonzero(np.diff(rows, prepend=-1, append=-1)) if len(rows) else np.zeros(1, np.int64)
-            for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-                row = int(rows[begin])
-                first, after = table.offsets[row], table.offsets[row + 1]
-                words = first + np.flatnonzero(table.flags[first:after] & IS_WORD)
-                start, stop = table.start[words], table.stop[words]
-                folded = _folded(data[bounds[row] : bounds[row + 1]].tobytes(), start, stop)
-                places = np.searchsorted(words, tokens[begin:end]).tolist()
-                matches = _confirmed(part, folded, places, entries[begin:end].tolist())
+        offsets, folded = folded_words(made)
+        found = [(part, *_found(part, offsets, folded)) for part in index.parts]
+        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(row for _, row, _, _ in found)]))
+        words = words_of(made.take(pa.array(rows)))  # places are needed of few documents: they are read again
+        for part, row, word, entry in found:
+            for document, begin, end in runs_of(row):
+                inside = int(np.searchsorted(rows, document))
+                body = words.fold(inside)
+                matches = _confirmed(part, body, word[begin:end].tolist(), entry[begin:end].tolist())
                 if matches:
-                    yield part, Document(first_row + row, folded, start, stop, rewritten.get(row), matches)
+                    places = rewritten.get(document)
+                    yield part, Document(first_row + document, body, *words.places(inside), places, matches)
+
+
+def _found(part: Part, offsets: Ints, folded: Hashes) -> tuple[Ints, Ints, Ints]:
+    keys = part.table
+    return find(offsets, folded, part.n, keys.blocks, keys.slot_key, keys.slot_entry)
 
 
 def _folded(raw: bytes, start: NDArray[np.int32], stop: NDArray[np.int32]) -> list[str]:
     """Folded words of a text, by their spans."""
-    spans = zip(start.tolist(), stop.tolist(), strict=True)
-    if raw.isascii():
-        text = raw.decode("ascii").lower()
-        return [text[a:b].replace("'", "") for a, b in spans]
-    return [fold(raw[a:b].decode("utf-8")) for a, b in spans]
+    return [_fold_bytes(raw[a:b]) for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _fold_bytes(word: bytes) -> str:
+    return fold(word.decode("utf-8"))
 
 
 def _confirmed(part: Part, folded: list[str], places: list[int], entries: list[int]) -> list[Match]:
@@ -328,7 +331,7 @@ def _part(
     n: int, whole: bool, members: Sequence[tuple[int, Item, str, float]], skipped: Hashes | None
 ) -> tuple[Part, list[Item]]:
     text = pa.array([body for _, _, body, _ in members], pa.large_string())
-    words = _words(text, word_table(text))
+    words = words_of(text)
     keys, item, word = windows(words.offsets, words.folded, n)
     word = word - words.offsets[item]
     kept = word == 0 if whole else np.ones(len(keys), np.bool_)
@@ -349,7 +352,7 @@ def _part(
         min_share=tuple(share for *_, share in members),
         ngrams=tuple(distinct.tolist()),
         words=words,
-        table=key_table(unique),
+        table=key_table(unique, windows(words.offsets, words.folded, block_words(n))[0]),
         entry_offsets=entry_offsets,
         entry_item=item[order],
         entry_word=word[order],
@@ -365,12 +368,18 @@ def _keys_by_length(ngrams: Iterable[str]) -> dict[int, Hashes]:
     found = {}
     for n, members in lengths.items():
         text = pa.array(members, pa.large_string())
-        words = _words(text, word_table(text))
+        words = words_of(text)
         found[n] = windows(words.offsets, words.folded, n)[0]
     return found
 
 
-def _words(text: pa.Array, table: WordTable) -> Words:
+def words_of(text: pa.Array) -> Words:
+    """The words of texts.
+
+    Args:
+        text: large_string[D] without nulls.
+    """
+    table = word_table(text)
     data, bounds = text_buffers(text)
     is_word = table.flags & IS_WORD > 0
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(table.word_counts())])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -29,6 +30,7 @@ _REWRITTEN = re.compile(
     f"|(?<=[^\\W_])[{_APOSTROPHES}](?=[^\\W_])"
     "|(?<=[0-9\uff10-\uff19])[\uff0c\uff0e](?=[0-9\uff10-\uff19])"
 )
+_BLOCK = 256
 _BEFORE, _AFTER = 8, 12
 """Bytes around the beginning of a character within which its match lies, and what the match depends on."""
 
@@ -75,11 +77,12 @@ def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, dict[int, Rew
     """
     data, bounds = text_buffers(text)
     changed: dict[int, tuple[bytes, Rewritten]] = {}
-    for number in np.flatnonzero(_marked(data, bounds)).tolist():
-        first, end = int(bounds[number]), int(bounds[number + 1])
-        made, places = _rewrite(data[first:end].tobytes(), _candidates(data, first, end).tolist())
-        if len(places.plain):
-            changed[number] = made, places
+    rows, places = _candidates(data, bounds)
+    for row, begin, end in runs_of(rows):
+        given = data[bounds[row] : bounds[row + 1]].tobytes()
+        made, where = _rewrite(given, places[begin:end].tolist())
+        if len(where.plain):
+            changed[row] = made, where
     if not changed:
         return text, {}
     pieces, begin = [], 0
@@ -87,7 +90,13 @@ def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, dict[int, Rew
         pieces += [text.slice(begin, number - begin), pa.array([made], pa.large_binary()).cast(pa.large_string())]
         begin = number + 1
     pieces.append(text.slice(begin))
-    return pa.concat_arrays(pieces), {number: places for number, (_, places) in changed.items()}
+    return pa.concat_arrays(pieces), {number: where for number, (_, where) in changed.items()}
+
+
+def runs_of(numbers: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Each number of an ascending array, with the place of its first and after its last."""
+    edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)) if len(numbers) else np.zeros(1, np.int64)
+    return [(int(numbers[begin]), begin, end) for begin, end in pairwise(edges.tolist())]
 
 
 def _instead(found: str) -> str:
@@ -137,11 +146,22 @@ def _wordlike(byte: Any) -> bool:
 
 
 @numba.njit(cache=True, nogil=True)
-def _suspect(block: NDArray[np.uint8]) -> bool:
+def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray[np.uint8]) -> bool:
     """Whether a character that is rewritten may begin at one of some bytes; without a branch, many at once."""
     found = np.uint8(0)
-    for i in range(len(block)):
-        found |= np.uint8(block[i] >= np.uint8(0xC2)) | np.uint8(block[i] == np.uint8(0x60))
+    for i in range(len(first)):
+        a, b, c = first[i], second[i], third[i]
+        marked = (
+            (a == 0x60)
+            | (a == 0xCC)
+            | (a == 0xCD)
+            | ((a == 0xC2) & (b == 0xB4))
+            | ((a == 0xCA) & (b == 0xBC))
+            | ((a == 0xE2) & (b == 0x80) & ((c == 0x98) | (c == 0x9B)))
+            | ((a == 0xEF) & (b >= 0xAC) & (b <= 0xBD))
+            | ((a == 0xF0) & (b == 0x9D))
+        )
+        found = np.uint8(found | np.uint8(marked))
     return found != 0
 
 
@@ -173,30 +193,21 @@ def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def _marked(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Texts with a character that may be rewritten, by its bytes in UTF-8."""
-    found = np.zeros(len(bounds) - 1, np.bool_)
+def _candidates(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Text, and byte within it, of every character that may be rewritten, by its bytes in UTF-8."""
+    rows, places, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
     for d in range(len(bounds) - 1):
         first, end = bounds[d], bounds[d + 1]
-        for begin in range(first, end, 64):
-            after = min(begin + 64, end)
-            if not _suspect(data[begin:after]):
+        for begin in range(first, end, _BLOCK):
+            after = min(begin + _BLOCK, end)
+            if after + 2 <= len(data) and not _suspect(
+                data[begin:after], data[begin + 1 : after + 1], data[begin + 2 : after + 2]
+            ):
                 continue
             for i in range(begin, after):
                 if (data[i] >= 0xC2 or data[i] == 0x60) and _begins(data, first, i, end):
-                    found[d] = True
-                    break
-            if found[d]:
-                break
-    return found
-
-
-@numba.njit(cache=True, nogil=True)
-def _candidates(data: NDArray[np.uint8], first: int, end: int) -> NDArray[np.int64]:
-    """Bytes of one text at which a character begins that may be rewritten."""
-    found, count = np.empty(end - first, np.int64), 0
-    for i in range(first, end):
-        if (data[i] >= 0xC2 or data[i] == 0x60) and _begins(data, first, i, end):
-            found[count] = i - first
-            count += 1
-    return found[:count].copy()
+                    if count == len(rows):
+                        rows, places = np.append(rows, rows), np.append(places, places)
+                    rows[count], places[count] = d, i - first
+                    count += 1
+    return rows[:count].copy(), places[:count].copy()
