@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ from corpusmill.commands.common import DEFAULT_STORE, InStore, human_bytes, tabl
 if TYPE_CHECKING:
     from corpusmill import config
     from corpusmill.store import Store
+    from tasks.traffic import Record
+    from tasks.units import Runner
 
 
 Recipe = Annotated[str, Parameter(help="A TOML file, or the name of one in recipes/.")]
@@ -40,20 +43,13 @@ def build(
     """Build one dataset and publish its manifest. Finished units are never run again."""
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
     from corpusmill import funnel
-    from corpusmill.engine import Engine
     from corpusmill.report.proofs import near_duplicates
 
     # Imported last: it takes a second, and what was typed wrong should be said at once.
     from tasks.chain import build as run_chain
-    from tasks.progress import shown
-    from tasks.traffic import recorded
 
-    with (
-        recorded(store, "build", wanted.name) as record,
-        Engine(workers or _cores()) as engine,
-        shown(engine, sys.stderr) as run,
-    ):
-        built = run_chain(wanted, store, record.counting(run))
+    with _running(store, "build", wanted.name, workers) as (record, run):
+        built = run_chain(wanted, store, run)
         record.manifest = built.digest
     units_run, units_reused = (sum(counts.values()) for counts in (built.units_run, built.units_reused))
     rows = built.manifest["funnel"]
@@ -90,17 +86,10 @@ def ingest(
 ) -> None:
     """Publish the documents of every crawl that is new since the last time. Nothing is fetched twice."""
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
-    from corpusmill.engine import Engine
     from tasks.ingest import ingest as run_ingest
-    from tasks.progress import shown
-    from tasks.traffic import recorded
 
-    with (
-        recorded(store, "ingest", wanted.name) as record,
-        Engine(workers or _cores()) as engine,
-        shown(engine, sys.stderr) as run,
-    ):
-        done = run_ingest(wanted, store, record.counting(run))
+    with _running(store, "ingest", wanted.name, workers) as (record, run):
+        done = run_ingest(wanted, store, run)
         record.manifest = done.digest if done.published else None
     added = [
         {
@@ -235,6 +224,21 @@ def _prepared(
     wanted = load_recipe(recipe, overrides)
     at_default = Path(options.uri).absolute() == Path(DEFAULT_STORE).absolute()
     return wanted, open_store(options.uri, create=create_store or at_default)
+
+
+@contextmanager
+def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterator[tuple[Record, Runner]]:
+    """Processes for units, shown as they run, and the record of the run that counts them."""
+    from corpusmill.engine import Engine
+    from tasks.progress import shown
+    from tasks.traffic import recorded
+
+    with (
+        recorded(store, verb, name) as record,
+        Engine(workers or _cores()) as engine,
+        shown(engine, sys.stderr) as run,
+    ):
+        yield record, record.counting(run)
 
 
 def _cores() -> int:
