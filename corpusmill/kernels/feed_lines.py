@@ -1,8 +1,7 @@
-"""Counts over lines and paragraphs cut at line feeds alone, in the styles of FineWeb, Dolma, DCLM, NeMo and RedPajama.
+"""Counts over lines and paragraphs cut at line feeds alone, in the styles of Dolma, DCLM, NeMo and RedPajama.
 
 | style | a line is | bullets | ellipses at the end |
 |---|---|---|---|
-| FINEWEB | what is between line feeds and not blank | | |
 | DOLMA | what is between line feeds, empty too | `*` `-`, first character | `…` |
 | DCLM | the same, white space around it taken off, empty left out | `●` `•` `*` `-` | `...` `. . .` `…` |
 | NEMO | what is between line feeds and not blank | 12 signs, after blanks | 8 forms, "read more" among them |
@@ -24,11 +23,9 @@ from numpy.typing import NDArray
 from corpusmill.kernels.blanks import starts_with, starts_with_lower
 from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
 from corpusmill.kernels.bytescan import count_byte, count_characters, find_byte, trim_left, trim_right
-from corpusmill.kernels.unicode_table import END_MARK, load_table
-from corpusmill.kernels.utf8 import decode
 from corpusmill.kernels.words import text_buffers
 
-FINEWEB, DOLMA, DCLM, NEMO, REDPAJAMA = range(5)
+DOLMA, DCLM, NEMO, REDPAJAMA = range(4)
 
 FEED_COUNTS = (
     "lines",
@@ -37,15 +34,11 @@ FEED_COUNTS = (
     "later_copy_chars",
     "copies",  # all copies of a line that occurs twice or more
     "copy_chars",
-    "short",  # lines of at most SHORT_LINE characters
-    "end_marks",  # lines that end with one of unicode_table.END_MARKS; NeMo: with . ? ! " '
+    "end_marks",  # NeMo: lines that end with . ? ! " '
     "bullets",
     "ellipses",
 )
 """Columns of `count_feed_lines`."""
-
-SHORT_LINE = 30
-"""Characters: FineWeb's short lines."""
 
 _BULLETS = {
     DOLMA: "*-",
@@ -60,7 +53,7 @@ _ELLIPSES = {
     REDPAJAMA: ("...", "…"),
 }
 _MARKS = {NEMO: (".", "?", "!", '"', "'")}
-_END, _FEED = U(END_MARK), U(0x0A)
+_FEED = U(0x0A)
 
 
 def count_feed_lines(text: pa.LargeStringArray, style: int, paragraphs: bool = False) -> NDArray[np.int64]:
@@ -73,13 +66,12 @@ def count_feed_lines(text: pa.LargeStringArray, style: int, paragraphs: bool = F
     """
     data, bounds = text_buffers(text)
     counts = np.zeros((len(text), len(FEED_COUNTS)), np.int64)
-    table, (items, lists, blob) = load_table(), _strings(style)
+    items, lists, blob = _strings(style)
     feeds = int(_most_feeds(address_of(data), bounds)) + 2
     slots = 1 << (2 * feeds).bit_length()
     _count(
         address_of(data),
         bounds,
-        address_of(table),
         style,
         2 if paragraphs else 1,
         items,
@@ -134,21 +126,9 @@ def _ends(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: 
 
 
 @numba.njit(nogil=True, cache=True)
-def _ends_with_mark(at: U, end: U, table: U) -> Any:
-    if at >= end:
-        return False
-    i = end - U(1)
-    while i > at and load8(i) & U(0xC0) == U(0x80):
-        i -= U(1)
-    _, entry, _ = decode(i, end, table)
-    return entry & _END != U(0)
-
-
-@numba.njit(nogil=True, cache=True)
 def _count(
     data: U,
     bounds: NDArray[np.int64],
-    table: U,
     style: int,
     feeds: int,
     items: NDArray[np.int64],
@@ -184,15 +164,11 @@ def _count(
             chars = int(count_characters(at, to))
             row[0] += 1
             row[1] += chars
-            row[6] += chars <= SHORT_LINE
-            if style == FINEWEB:
-                row[7] += _ends_with_mark(at, to, table)
-            else:
-                shown = at if style == DOLMA else first
-                row[8] += _begins(shown, to, items, lists[0], lists[1], blob)
-                shown = beyond if style in (NEMO, REDPAJAMA) else to
-                row[9] += _ends(at, shown, items, lists[2], lists[3], blob)
-                row[7] += _ends(at, shown, items, lists[4], lists[5], blob)
+            shown = at if style == DOLMA else first
+            row[7] += _begins(shown, to, items, lists[0], lists[1], blob)
+            shown = beyond if style in (NEMO, REDPAJAMA) else to
+            row[8] += _ends(at, shown, items, lists[2], lists[3], blob)
+            row[6] += _ends(at, shown, items, lists[4], lists[5], blob)
             key = hash_bytes(at, to - at)
             slot = key & slots
             while stamps[slot] == d and keys[slot] != key:

@@ -1,16 +1,15 @@
-"""Counts over the lines and paragraphs of texts: bullets, ellipses, duplicates.
+"""Counts over the lines and paragraphs of texts: bullets, ellipses, end marks, duplicates.
 
-Two notions of a line, as in datatrove's filters: `str.splitlines` for bullets and ellipses, and the text cut at runs of
-line feeds for duplicates (so a text that begins or ends with a line feed has an empty first or last segment).
-Paragraphs are the stripped text cut at two or more line feeds.
+Three notions of a line, as in datatrove's filters: `str.splitlines` for bullets and ellipses, the text cut at runs of
+line feeds for duplicates (so a text that begins or ends with a line feed has an empty first or last segment), and of
+these segments those that are not blank for FineWeb. Paragraphs are the stripped text cut at two or more line feeds.
 
-Method: one pass over the bytes notes, without a branch, where line breaks, "#", "." and "…" may be; all else looks at
-these places only. Segments and paragraphs are told apart by 64-bit hashes.
+Method: one pass over blocks of 64 bytes notes where line breaks, "..." and "…" may be; all else looks at these places
+only. Segments and paragraphs are told apart by 64-bit hashes.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numba
@@ -18,8 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8, load64
-from corpusmill.kernels.bytescan import ONES, count_characters, equal_bytes, trim_left, trim_right
+from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
+from corpusmill.kernels.bytemasks import bit_count, block, in_span, lowest_bit
+from corpusmill.kernels.bytescan import count_characters, trim_left, trim_right
+from corpusmill.kernels.unicode_table import END_MARK, load_table
+from corpusmill.kernels.utf8 import decode
 from corpusmill.kernels.words import text_buffers
 
 LINE_COUNTS = (
@@ -36,12 +38,21 @@ LINE_COUNTS = (
     "paragraphs",
     "dup_paragraphs",
     "dup_paragraph_chars",
+    "line_feeds",
+    "feedless_chars",  # the other characters
+    "written_lines",  # pieces between line feeds that are not blank
+    "marked_lines",  # of them, those that end with one of unicode_table.END_MARKS
+    "short_lines",  # those of at most SHORT_LINE characters
+    "dup_written_chars",  # characters of second and later copies among them
 )
 """Columns of `count_lines`."""
 
+SHORT_LINE = 30
+"""Characters: FineWeb's short lines."""
+
 _LF, _CR, _HASH, _DOT, _DASH = U(0x0A), U(0x0D), U(0x23), U(0x2E), U(0x2D)
-_HIGH = U(0x8080808080808080)
-_CANDIDATES = b"\n\v\f\r\x1c\x1d\x1e#.\xc2\xe2"  # first bytes of line breaks, "#", "." and "…"
+_LAST, _LAST_TWO = U(1 << 63), U(3 << 62)  # what follows the last bytes of a block is not known yet
+_END, _SHORT = U(END_MARK), U(SHORT_LINE)
 _PARAGRAPH = U(0x5851F42D4C957F2D)  # tells the hash of a paragraph from that of an equal segment
 
 
@@ -53,24 +64,10 @@ def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
     """
     data, bounds = text_buffers(text)
     counts = np.zeros((len(text), len(LINE_COUNTS)), np.int64)
-    candidates = _candidates()
+    table = load_table()
     places = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
-    _count(address_of(data), bounds, address_of(candidates), places, counts)
+    _count(address_of(data), bounds, address_of(table), places, counts)
     return counts
-
-
-@cache
-def _candidates() -> NDArray[np.uint8]:
-    """Whether each byte is one of _CANDIDATES, uint8[256]."""
-    return np.isin(np.arange(256), np.frombuffer(_CANDIDATES, np.uint8)).astype(np.uint8)
-
-
-@numba.njit(nogil=True, inline="always")
-def _has_candidate(chunk: U) -> Any:
-    """Whether one of eight bytes may be a candidate: any below 0x20 will do."""
-    found = (chunk - U(0x20) * ONES) & ~chunk & _HIGH
-    found |= equal_bytes(chunk, _HASH * ONES) | equal_bytes(chunk, _DOT * ONES)
-    return (found | equal_bytes(chunk, U(0xC2) * ONES) | equal_bytes(chunk, U(0xE2) * ONES)) != U(0)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -100,30 +97,71 @@ def _is_ellipsis_line(at: U, end: U) -> Any:
     return end - at >= U(3) and (_is_dots(end - U(3), end) or _is_wide(end - U(3), end, U(0x26), U(0x26)))
 
 
+@numba.njit(nogil=True, inline="always")
+def _met(keys: NDArray[np.uint64], stamps: NDArray[np.int64], slots: U, d: int, key: U) -> Any:
+    """Whether a document has had a key before; then it has."""
+    slot = key & (slots - U(1))
+    while stamps[slot] == d and keys[slot] != key:
+        slot = (slot + U(1)) & (slots - U(1))
+    if stamps[slot] == d:
+        return True
+    stamps[slot], keys[slot] = d, key
+    return False
+
+
+@numba.njit(nogil=True, inline="always")
+def _candidates(at: U, end: U) -> tuple[U, U, U, U]:
+    """Of the next 64 bytes of a text: where line breaks, "..." and "…" may begin; how many characters, number signs
+    and line feeds."""
+    place, shift, keep = block(at, end)
+    feeds = in_span(place, U(0), _LF, U(1))
+    found = in_span(place, U(0), _LF, U(4)) | in_span(place, U(0), U(0x1C), U(3))
+    dots = in_span(place, U(0), _DOT, U(1))
+    found |= dots & (dots >> U(1) | _LAST) & (dots >> U(2) | _LAST_TWO)
+    wide = in_span(place, U(0), U(0xE2), U(1)) & (in_span(place, U(0), U(0x80), U(1)) >> U(1) | _LAST)
+    third = in_span(place, U(0), U(0xA6), U(1)) | in_span(place, U(0), U(0xA8), U(2))
+    found |= wide & (third >> U(2) | _LAST_TWO)
+    found |= in_span(place, U(0), U(0xC2), U(1)) & (in_span(place, U(0), U(0x85), U(1)) >> U(1) | _LAST)
+    chars = ~in_span(place, U(0), U(0x80), U(0x40))
+    hashes = in_span(place, U(0), _HASH, U(1))
+    return (
+        (found >> shift) & keep,
+        bit_count((chars >> shift) & keep),
+        bit_count((hashes >> shift) & keep),
+        bit_count((feeds >> shift) & keep),
+    )
+
+
 @numba.njit(nogil=True, cache=True)
-def _count(
-    data: U, bounds: NDArray[np.int64], candidates: U, places: NDArray[np.int32], counts: NDArray[np.int64]
-) -> None:
+def _ends_with_mark(at: U, end: U, table: U) -> Any:
+    """Whether the last character of a piece of text, not empty, is an end mark."""
+    i = end - U(1)
+    while i > at and load8(i) & U(0xC0) == U(0x80):
+        i -= U(1)
+    _, entry, _ = decode(i, end, table)
+    return entry & _END != U(0)
+
+
+@numba.njit(nogil=True, cache=True)
+def _count(data: U, bounds: NDArray[np.int64], table: U, places: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
     keys = np.empty(1 << 10, np.uint64)  # open addressing; a slot is used where its stamp is that of the document
     stamps = np.full(1 << 10, -1, np.int64)
     for d in range(len(bounds) - 1):
-        text, size = data + U(bounds[d]), U(bounds[d + 1]) - U(bounds[d])
-        end = text + size
-        chars = count_characters(text, end)
-        last, i = U(0), U(0)
-        while i < size:
-            to = i + U(1)
-            if i + U(8) <= size:
-                to = i + U(8)
-                if not _has_candidate(load64(text + i)):
-                    i = to
-                    continue
-            while i < to:
-                places[last] = i
-                last += load8(candidates + load8(text + i))
-                i += U(1)
+        text, end = data + U(bounds[d]), data + U(bounds[d + 1])
+        chars, hash_marks, feeds = U(0), U(0), U(0)
+        last, at = U(0), text
+        while at < end:
+            found, more_chars, more_marks, more_feeds = _candidates(at, end)
+            chars += more_chars
+            hash_marks += more_marks
+            feeds += more_feeds
+            while found != U(0):
+                places[last] = at - text + lowest_bit(found)
+                last += U(1)
+                found &= found - U(1)
+            at += U(64)
 
-        hash_marks, ellipses, lines, bodies, bullets, trailing = U(0), U(0), U(0), U(0), U(0), U(0)
+        ellipses, lines, bodies, bullets, trailing = U(0), U(0), U(0), U(0), U(0)
         line, dots, j = text, text, U(0)
         while j <= last:  # one step more than places: the end of the text
             at = text + U(places[j]) if j < last else end
@@ -131,9 +169,6 @@ def _count(
             width = U(1)
             if at < end:
                 byte = load8(at)
-                if byte == _HASH:
-                    hash_marks += U(1)
-                    continue
                 if byte == _DOT:
                     if at >= dots and _is_dots(at, end):
                         ellipses += U(1)
@@ -160,7 +195,7 @@ def _count(
             line = at + width
 
         slots = U(16)
-        while slots < U(4) * (last + U(1)):
+        while slots < U(4) * (feeds + U(1)):
             slots *= U(2)
         if slots > U(len(keys)):
             keys = np.empty(slots, np.uint64)
@@ -171,6 +206,7 @@ def _count(
             first = beyond = text
         segment, paragraph = text, first
         segments, dup_segments, dup_segment_chars = U(0), U(0), U(0)
+        written, marked, short, dup_written_chars = U(0), U(0), U(0), U(0)
         paragraphs, dup_paragraphs, dup_paragraph_chars = U(0), U(0), U(0)
         j = U(0)
         while j <= last:
@@ -182,31 +218,38 @@ def _count(
             while after < end and load8(after) == _LF:
                 after += U(1)
             j += after - at - U(at < end)  # each line feed is a place
-            for k in range(2):
-                if k == 0:
-                    begin, stop, salt = segment, at, U(0)
-                    segments += U(1)
-                    segment = after
-                else:
-                    begin, stop, salt = paragraph, min(at, beyond), _PARAGRAPH
-                    if at < end and not (after - at >= U(2) and first < at < beyond):
-                        continue
-                    paragraphs += U(1)
-                    paragraph = after
-                key = hash_bytes(begin, stop - begin) ^ salt
-                slot = key & (slots - U(1))
-                while stamps[slot] == d and keys[slot] != key:
-                    slot = (slot + U(1)) & (slots - U(1))
-                if stamps[slot] != d:
-                    stamps[slot], keys[slot] = d, key
-                elif k == 0:
-                    dup_segments += U(1)
-                    dup_segment_chars += count_characters(begin, stop)
-                else:
-                    dup_paragraphs += U(1)
-                    dup_paragraph_chars += count_characters(begin, stop)
+
+            begin, size = segment, at - segment
+            segment = after
+            key = hash_bytes(begin, size)
+            blank = trim_left(begin, at) >= at
+            segments += U(1)
+            written += U(not blank)
+            marked += U(not blank and _ends_with_mark(begin, at, table))
+            few = size <= _SHORT or (size <= U(4) * _SHORT and count_characters(begin, at) <= _SHORT)
+            short += U(few and not blank)
+            if _met(keys, stamps, slots, d, key):
+                again = count_characters(begin, at)
+                dup_segments += U(1)
+                dup_segment_chars += again
+                dup_written_chars += U(0) if blank else again
+
+            if at < end and not (after - at >= U(2) and first < at < beyond):
+                continue
+            begin_paragraph, stop = paragraph, min(at, beyond)
+            paragraphs += U(1)
+            paragraph = after
+            if begin_paragraph == first and stop == beyond:
+                continue  # the only one
+            if begin_paragraph != begin or stop != at:
+                key = hash_bytes(begin_paragraph, stop - begin_paragraph)
+            if _met(keys, stamps, slots, d, key ^ _PARAGRAPH):
+                dup_paragraphs += U(1)
+                dup_paragraph_chars += count_characters(begin_paragraph, stop)
 
         counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3] = chars, hash_marks, ellipses, lines
         counts[d, 4], counts[d, 5], counts[d, 6] = bodies, bullets, trailing
         counts[d, 7], counts[d, 8], counts[d, 9] = segments, dup_segments, dup_segment_chars
         counts[d, 10], counts[d, 11], counts[d, 12] = paragraphs, dup_paragraphs, dup_paragraph_chars
+        counts[d, 13], counts[d, 14], counts[d, 15] = feeds, chars - feeds, written
+        counts[d, 16], counts[d, 17], counts[d, 18] = marked, short, dup_written_chars

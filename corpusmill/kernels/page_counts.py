@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.blanks import line_break, starts_with, starts_with_lower
-from corpusmill.kernels.bytehash import U, address_of, load8, load64
-from corpusmill.kernels.bytescan import ONES, count_byte, equal_bytes
+from corpusmill.kernels.bytehash import U, address_of, load8, load32
+from corpusmill.kernels.bytemasks import bit_count, block, in_span, lowest_bit
 from corpusmill.kernels.unicode_table import ALPHA, END_MARK, KIND_SHIFT, Kind, load_table
 from corpusmill.kernels.utf8 import decode
 from corpusmill.kernels.words import IS_WORD, WordTable, text_buffers
@@ -47,12 +47,13 @@ ENCODED_RUN = 64
 _LOREM = np.frombuffer(b"lorem ipsum", np.uint8)
 _XML = np.frombuffer(b"<?xml version=", np.uint8)
 _XML_WITHIN = U(100)
-_WORD = np.uint8(IS_WORD)
+_WORD = U(IS_WORD)
 _END, _ALPHA, _SHIFT = U(END_MARK), U(ALPHA), U(KIND_SHIFT)
 _KIND_WORD, _KIND_SINGLE = U(Kind.WORD), U(Kind.SINGLE)
-_STOP, _CURLY, _L, _O, _LESS = U(ord(".")), U(ord("{")), U(ord("l")), U(ord("o")), U(ord("<"))
+_STOP, _CURLY, _L, _O, _R, _LESS = (U(ord(c)) for c in ".{lor<")
 _SPACE = U(0x20)
-_SMALL = U(0x20) * ONES
+_SMALL = U(0x20)
+_LAST, _LAST_TWO = U(1 << 63), U(3 << 62)  # what follows the last bytes of a block is not known yet
 _RUN = U(ENCODED_RUN)
 
 
@@ -103,30 +104,29 @@ def _count_sentences(
     counts: NDArray[np.int64],
 ) -> None:
     for d in range(len(bounds) - 1):
-        text = data + U(bounds[d])
-        end = data + U(bounds[d + 1])
-        sentences, marked, gap_needed, last = 0, False, False, U(0)
-        begun = False  # the line has a token already
+        text, end = data + U(bounds[d]), data + U(bounds[d + 1])
+        sentences, marked, gap_needed, last = U(0), U(0), U(0), U(0)
+        begun = U(0)  # the line has a token already
         t, after = U(offsets[d]), U(offsets[d + 1])
-        while t < after:
-            at = U(start[t])
-            plain = at == last + U(1) and load8(text + last) == _SPACE  # most gaps are one space
-            if begun and at > last and not plain and _breaks_line(text + last, text + at, end):
-                begun = False
-            if not begun:
-                sentences += 1
-                begun, marked = True, False
-            if flags[t] & _WORD:
-                if marked and (at > last or not gap_needed):
-                    sentences += 1
-                marked = False
-            else:
+        while t < after:  # almost without branches: what a token is cannot be foretold
+            at, to = U(start[t]), U(stop[t])
+            gap = U(at > last)
+            plain = U(at == last + U(1)) & U(load8(text + last) == _SPACE)  # most gaps are one space
+            if begun & gap & ~plain != U(0) and _breaks_line(text + last, text + at, end):
+                begun = U(0)
+            word = U(flags[t] & _WORD != U(0))
+            first = begun ^ U(1)
+            sentences += first | (word & marked & (gap | (gap_needed ^ U(1))))
+            marked &= begun & (word ^ U(1))
+            begun = U(1)
+            code, width = load8(text + at), U(1)
+            entry = load32(table + U(4) * code)
+            if code >= U(0x80) and word == U(0):
                 code, entry, width = decode(text + at, end, table)
-                if entry & _END != U(0) and not (code == _STOP and U(stop[t]) - at > width):
-                    marked, gap_needed = True, bool(code < U(0x80))
-                elif marked and at > last:  # white space, then another symbol: the next word begins a sentence anyway
-                    gap_needed = False
-            last = U(stop[t])
+            ends = U(entry & _END != U(0)) & (word ^ U(1)) & (U(code != _STOP) | U(to - at <= width))
+            gap_needed = (ends & U(code < U(0x80))) | (gap_needed & (ends ^ U(1)) & (gap ^ U(1)))
+            marked |= ends
+            last = to
             t += U(1)
         counts[d, 0] = sentences
 
@@ -135,19 +135,21 @@ def _count_sentences(
 def _count_page(data: U, bounds: NDArray[np.int64], lorem: U, size: U, counts: NDArray[np.int64]) -> None:
     for d in range(len(bounds) - 1):
         at, end = data + U(bounds[d]), data + U(bounds[d + 1])
-        counts[d, 1] = count_byte(at, end, _CURLY)
-        ipsums, done = 0, at
-        while at + size <= end:
-            if at + U(8) <= end:  # the seven pairs of eight bytes: "lo" in any case among them?
-                chunk = load64(at) | _SMALL
-                if equal_bytes(chunk, _L * ONES) & (equal_bytes(chunk, _O * ONES) >> U(8)) == U(0):
-                    at += U(7)
-                    continue
-            if load8(at) | U(0x20) == _L and at >= done and starts_with_lower(at, end, lorem, size):
-                ipsums += 1
-                done = at + size
-            at += U(1)
-        counts[d, 2] = ipsums
+        curly, ipsums, done = U(0), 0, at
+        while at < end:
+            place, shift, keep = block(at, end)
+            curly += bit_count((in_span(place, U(0), _CURLY, U(1)) >> shift) & keep)
+            found = in_span(place, _SMALL, _L, U(1)) & (in_span(place, _SMALL, _O, U(1)) >> U(1) | _LAST)
+            found &= in_span(place, _SMALL, _R, U(1)) >> U(2) | _LAST_TWO
+            found = (found >> shift) & keep
+            while found != U(0):
+                i = at + lowest_bit(found)
+                found &= found - U(1)
+                if i >= done and starts_with_lower(i, end, lorem, size):
+                    ipsums += 1
+                    done = i + size
+            at += U(64)
+        counts[d, 1], counts[d, 2] = curly, ipsums
 
 
 @numba.njit(nogil=True, cache=True)

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.feed_lines import FEED_COUNTS, count_feed_lines
 from corpusmill.kernels.lines import LINE_COUNTS, count_lines
+from corpusmill.kernels.page_counts import CODE_COUNTS, PAGE_COUNTS, count_code, count_page
+from corpusmill.kernels.repeats import REPEAT_COUNTS, count_repeats
 from corpusmill.kernels.split_words import normal_table, split_table
-from corpusmill.kernels.words import WordTable, text_buffers, word_table
+from corpusmill.kernels.word_stats import TOKEN_COUNTS, count_tokens
+from corpusmill.kernels.words import Room, WordTable, text_buffers, word_table
 
 
 class Slice:
-    """D texts."""
+    """D texts.
 
-    def __init__(self, text: pa.LargeStringArray, table: WordTable | None = None) -> None:
+    Args:
+        table: their words, where they are known already.
+        room: for the words, where they are not: the next slice may have the same.
+    """
+
+    def __init__(self, text: pa.LargeStringArray, table: WordTable | None = None, room: Room | None = None) -> None:
         self.text = text
+        self._room = room
         if table is not None:
             self.table = table
 
     @cached_property
     def table(self) -> WordTable:
         """Tokens of the word table."""
-        return word_table(self.text)
+        return word_table(self.text, self._room)
 
     @cached_property
     def split(self) -> WordTable:
@@ -46,30 +55,45 @@ class Slice:
     @property
     def chars(self) -> NDArray[np.int64]:
         """Characters of each text, int64[D]."""
-        return self._sizes[:, 0]
+        return self.lines["chars"]
 
     @property
-    def line_feeds(self) -> NDArray[np.int64]:
-        """Line feeds of each text, int64[D]."""
-        return self._sizes[:, 1]
-
-    @cached_property
-    def _sizes(self) -> NDArray[np.int64]:
-        data, bounds = text_buffers(self.text)
-        counts = np.zeros((len(self.text), 2), np.int64)
-        _count_sizes(data, bounds, counts)
-        return counts
+    def token_total(self) -> NDArray[np.int64]:
+        """Tokens of each text, int64[D]."""
+        return np.diff(self.table.offsets)
 
     @cached_property
     def lines(self) -> dict[str, NDArray[np.int64]]:
         """Counts over lines and paragraphs (LINE_COUNTS), each int64[D]."""
-        counts = count_lines(self.text)
-        return {name: counts[:, i] for i, name in enumerate(LINE_COUNTS)}
+        return _named(LINE_COUNTS, count_lines(self.text))
+
+    @cached_property
+    def tokens(self) -> dict[str, NDArray[np.int64]]:
+        """Counts over tokens (TOKEN_COUNTS), each int64[D]."""
+        return _named(TOKEN_COUNTS, count_tokens(self.table))
+
+    @cached_property
+    def repeats(self) -> dict[str, NDArray[np.int64]]:
+        """Characters of repeated n-grams (REPEAT_COUNTS), each int64[D]."""
+        return _named(REPEAT_COUNTS, count_repeats(self.table))
+
+    @cached_property
+    def page(self) -> dict[str, NDArray[np.int64]]:
+        """Counts over whole texts (PAGE_COUNTS), each int64[D]."""
+        return _named(PAGE_COUNTS, count_page(self.text, self.table))
+
+    @cached_property
+    def code(self) -> dict[str, NDArray[np.int64]]:
+        """Line and character counts of code (CODE_COUNTS), each int64[D]."""
+        return _named(CODE_COUNTS, count_code(self.text))
 
     def feed_lines(self, style: int, paragraphs: bool = False) -> dict[str, NDArray[np.int64]]:
         """Counts over lines or paragraphs in a style of `feed_lines`, each int64[D]."""
-        counts = count_feed_lines(self.text, style, paragraphs)
-        return {name: counts[:, i] for i, name in enumerate(FEED_COUNTS)}
+        return _named(FEED_COUNTS, count_feed_lines(self.text, style, paragraphs))
+
+
+def _named(names: Sequence[str], counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    return {name: counts[:, i] for i, name in enumerate(names)}
 
 
 def ratio(part: NDArray, whole: NDArray) -> NDArray[np.float64]:
@@ -81,13 +105,3 @@ def sums(table: WordTable, values: NDArray) -> NDArray[np.int64]:
     """Sum over the words of each document of whole numbers, one a word: int64[D]."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
     return before[table.offsets[1:]] - before[table.offsets[:-1]]
-
-
-@numba.njit(nogil=True, cache=True)
-def _count_sizes(data: NDArray[np.uint8], bounds: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    for d in range(len(bounds) - 1):
-        chars, feeds = 0, 0
-        for byte in data[bounds[d] : bounds[d + 1]]:
-            chars += (byte & 0xC0) != 0x80  # the first byte of each character
-            feeds += byte == 0x0A
-        counts[d, 0], counts[d, 1] = chars, feeds

@@ -66,6 +66,9 @@ SLICE_BYTES = 1 << 20
 """Kernels walk a batch in slices of about so many bytes of text: the word table stays in the processor's last cache,
 and what each slice costs besides its bytes is little."""
 
+_LEAST_ROOM = 1 << 22
+"""Bytes from which on NumPy asks Linux for large pages: far fewer faults than small ones."""
+
 _SEPARATOR, _WORD, _SINGLE = np.uint64(Kind.SEPARATOR), np.uint64(Kind.WORD), np.uint64(Kind.SINGLE)
 _MARK, _FORMAT = np.uint64(Kind.MARK), np.uint64(Kind.FORMAT)
 _JOINER, _NUMERIC = np.uint64(Kind.JOINER), np.uint64(Kind.NUMERIC)
@@ -108,11 +111,25 @@ class WordTable:
         return counts
 
 
-def word_table(text: pa.Array) -> WordTable:
+class Room:
+    """Memory for word tables, one at a time: a table goes when the next one is made."""
+
+    def __init__(self) -> None:
+        self._block = np.empty(_LEAST_ROOM, np.uint8)
+
+    def block(self, size: int) -> NDArray[np.uint8]:
+        """`size` bytes, whatever they hold."""
+        if size > len(self._block):
+            self._block = np.empty(size, np.uint8)
+        return self._block[:size]
+
+
+def word_table(text: pa.Array, room: Room | None = None) -> WordTable:
     """Tokens of every document of a batch.
 
     Args:
         text: large_string[D] without nulls; slices are read in place.
+        room: where to put the columns but `offsets`, in place of new memory.
 
     Raises:
         ValueError: another type, or nulls.
@@ -122,24 +139,24 @@ def word_table(text: pa.Array) -> WordTable:
     text_bytes = int(bounds[-1] - bounds[0])
     addresses = (address_of(data), bounds, address_of(load_table()), address_of(_byte_classes()), address_of(_signs()))
     runs = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
-    for room in (text_bytes // 2 + 1, text_bytes + 1):  # few texts have a token every two bytes, none one a byte
-        start, stop, chars, folded, exact, flags = _columns(room)
-        n = int(_scan(*addresses, U(room), runs, offsets, start, stop, chars, exact, folded, flags))
-        if n <= room:
+    for most in (text_bytes // 2 + 1, text_bytes + 1):  # few texts have a token every two bytes, none one a byte
+        start, stop, chars, folded, exact, flags = _columns(most, room)
+        n = int(_scan(*addresses, U(most), runs, offsets, start, stop, chars, exact, folded, flags))
+        if n <= most:
             break
     return WordTable(offsets, start[:n], stop[:n], chars[:n], folded[:n], exact[:n], flags[:n])
 
 
-def _columns(room: int) -> tuple[NDArray, ...]:
-    """Room for the columns of a table, in one block: blocks of one size are reused without new pages."""
-    block = np.empty(room * 29, np.uint8)
-    wide = block[: room * 16].view(np.uint64)
-    narrow = block[room * 16 : room * 28].view(np.int32)
+def _columns(most: int, room: Room | None) -> tuple[NDArray, ...]:
+    """The columns of a table of so many tokens, in one block: blocks of one size are reused without new pages."""
+    block = room.block(most * 29) if room else np.empty(most * 29, np.uint8)
+    wide = block[: most * 16].view(np.uint64)
+    narrow = block[most * 16 : most * 28].view(np.int32)
     return (
-        *(narrow[room * i : room * (i + 1)] for i in range(3)),
-        wide[:room],
-        wide[room:],
-        block[room * 28 :],
+        *(narrow[most * i : most * (i + 1)] for i in range(3)),
+        wide[:most],
+        wide[most:],
+        block[most * 28 :],
     )
 
 
