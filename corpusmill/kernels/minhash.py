@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.digests import normalise
 from corpusmill.kernels.hashing import mix64
-from corpusmill.kernels.words import IS_WORD, WordTable, folded_words, slices, text_buffers, word_table
+from corpusmill.kernels.word_hashes import word_hashes
+from corpusmill.kernels.words import IS_WORD, WordTable, slices, text_buffers, word_table
 
 EMPTY = 0xFFFFFFFF
 """Every place of the signature of a text without shingles; leave such texts out of banding."""
@@ -80,7 +81,7 @@ class Shingling:
         """The words or characters of a batch as a word table (of characters only the fields that shingles need)."""
         if self.fold_digits:
             text = with_one_digit(text)
-        return _as_table(*(folded_words(text) if self.unit == "word" else _characters_of(text)))
+        return _as_table(*(word_hashes(text) if self.unit == "word" else _characters_of(text)))
 
 
 def signatures(

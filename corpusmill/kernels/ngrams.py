@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from corpusmill.kernels.ngram_table import Hashes, Ints, KeyTable, block_words, find, key_table, windows
 from corpusmill.kernels.plain_form import Rewritten, plain, plain_text, runs_of
 from corpusmill.kernels.unicode_table import FOLD_MASK, entry_of
-from corpusmill.kernels.words import IS_WORD, folded_words, slices, text_buffers, word_table
+from corpusmill.kernels.word_hashes import word_hashes
+from corpusmill.kernels.words import IS_WORD, slices, text_buffers, word_table
 from corpusmill.schema import CONTAMINATION
 
 HITS = pa.schema(
@@ -255,7 +256,7 @@ def documents(text: pa.Array, index: Index) -> Iterator[tuple[Part, Document]]:
     """Documents with confirmed matches, once for each part that has some there."""
     for first_row, given in slices(text):
         made, rewritten = plain(given)
-        offsets, folded = folded_words(made)
+        offsets, folded = word_hashes(made)
         found = [(part, *_found(part, offsets, folded)) for part in index.parts]
         rows = np.unique(np.concatenate([np.zeros(0, np.int64), *(row for _, row, _, _ in found)]))
         words = words_of(made.take(pa.array(rows)))  # places are needed of few documents: they are read again
