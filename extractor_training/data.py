@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bench.extraction_sets import Page, tokens
 from corpusmill.extractor.features import features
+from corpusmill.extractor.page import Page as Html
 from corpusmill.extractor.product import described
 from corpusmill.extractor.scan import Line, Scan, scan
 from extractor_training.align import matched
@@ -93,7 +94,7 @@ def example(set_name: str, page: Page) -> Example:
         offsets,
         np.bincount(truth, minlength=len(numbers)).astype(np.int32),
         numbers,
-        described(html_bytes),
+        described(Html(html_bytes)),
     )
 
 

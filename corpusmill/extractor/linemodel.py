@@ -16,6 +16,7 @@ from corpusmill.extractor.assemble import assemble
 from corpusmill.extractor.embedded import embedded_text
 from corpusmill.extractor.features import features
 from corpusmill.extractor.model import load_model
+from corpusmill.extractor.page import Page
 from corpusmill.extractor.product import described, told
 from corpusmill.extractor.repeats import without_copies
 from corpusmill.extractor.scan import Line, Scan, scan
@@ -49,11 +50,11 @@ class Lines:
         return clean_text(assemble(self.page, self.keep, markdown=markdown))[0].strip()
 
 
-def judge(html: bytes) -> Lines:
-    """Judge the lines of a page in UTF-8."""
-    page = scan(html)
-    rows = features(page)
-    return judged(page, rows, load_model().trees["lines"].probability(rows), described(html))
+def judge(page: Page) -> Lines:
+    """Judge the lines of a page."""
+    lines = scan(page.data)
+    rows = features(lines)
+    return judged(lines, rows, load_model().trees["lines"].probability(rows), described(page))
 
 
 def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float64], description: str = "") -> Lines:
@@ -67,11 +68,12 @@ def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float6
 def chosen(page: Scan, probability: NDArray[np.float64]) -> tuple[NDArray[np.bool_], float]:
     """Lines whose expected F1 is greatest, and that F1: 2 sum(words * p over kept) / (words kept + sum(words * p))."""
     keep = np.zeros(len(page), np.bool_)
-    return keep, _most_f1(page.lines, probability, np.argsort(-probability, kind="stable"), keep)
+    return keep, _most_f1(page.lines, probability, keep)
 
 
 @numba.njit(nogil=True, cache=True)
-def _most_f1(lines, probability, order, keep):  # type: ignore[no-untyped-def]
+def _most_f1(lines, probability, keep):  # type: ignore[no-untyped-def]
+    order = np.argsort(-probability, kind="mergesort")
     words = lines[:, Line.WORDS].astype(np.float64)
     expected, total = 0.0, 0.0
     for r in order:
@@ -93,16 +95,11 @@ def _most_f1(lines, probability, order, keep):  # type: ignore[no-untyped-def]
     return best_f1
 
 
-def by_lines(page: str, data: bytes) -> tuple[str, Lines]:
-    """Text of a page by the line model, and how its lines were judged.
-
-    Args:
-        page: decoded page.
-        data: the same in UTF-8.
-    """
-    lines = judge(data)
+def by_lines(page: Page) -> tuple[str, Lines]:
+    """Text of a page by the line model, and how its lines were judged."""
+    lines = judge(page)
     text = lines.text()
     if int(lines.words[lines.keep].sum()) < FEW_WORDS:
-        body = clean_text(embedded_text(page))[0].strip()
+        body = clean_text(embedded_text(page.text))[0].strip()
         text = body if len(body) > len(text) else text
     return text, lines

@@ -24,7 +24,8 @@ from corpusmill.extractor.chooser import better, gate_features, verdict_features
 from corpusmill.extractor.depth import deeper_than
 from corpusmill.extractor.linemodel import by_lines, judge
 from corpusmill.extractor.model import load_model
-from corpusmill.readers.text import clean_text
+from corpusmill.extractor.page import Page
+from corpusmill.readers.text import clean_text, tidy_ends
 
 Mode = Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"]
 MODES: tuple[Mode, ...] = ("auto", "fast", "resiliparse", "trafilatura", "plain", "union")
@@ -48,59 +49,63 @@ class Extraction:
     reason: str | None = None
 
 
-def extract(html: str, mode: Mode, max_depth: int = DEFAULT_MAX_DEPTH) -> Extraction:
+def extract(page: str | bytes, mode: Mode, max_depth: int = DEFAULT_MAX_DEPTH) -> Extraction:
     """Main text of a page.
 
     Args:
-        html: decoded page.
+        page: decoded, or in UTF-8.
         mode: one of MODES.
         max_depth: pages that nest deeper end as `too_deep` before they are parsed.
     """
-    data = html.encode("utf-8", "replace")
-    if deeper_than(data, max_depth):
+    held = Page(page)
+    if deeper_than(held.data, max_depth):
         return Extraction(None, reason="too_deep")
     if mode in MODEL_MODES:
-        return _by_model(html, data, mode) or _by_rules(html)
+        return _by_model(held, mode) or _by_rules(held)
     if mode == "trafilatura":
-        found = _extraction(_by_trafilatura(html), "trafilatura")
-        return found if found.text or not deeper_than(data, LIBXML2_MAX_DEPTH) else Extraction(None, reason="too_deep")
-    text = _by_resiliparse(HTMLTree.parse(html), main=mode == "resiliparse")
-    return _extraction(text, mode)
+        found = _extraction(_by_trafilatura(held.text), "trafilatura")
+        too_deep = not found.text and deeper_than(held.data, LIBXML2_MAX_DEPTH)
+        return Extraction(None, reason="too_deep") if too_deep else found
+    return _extraction(_by_resiliparse(HTMLTree.parse(held.text), main=mode == "resiliparse"), mode)
 
 
-def _by_model(html: str, data: bytes, mode: Mode) -> Extraction | None:
+def _by_model(page: Page, mode: Mode) -> Extraction | None:
     """Text by the line model, or by what `mode` has beside it; None where it finds nothing."""
-    text, lines = by_lines(html, data)
-    if mode != "fast" and len(lines.page) and len(html) <= MAX_SECOND_TRY:
+    text, lines = by_lines(page)
+    if mode != "fast" and len(lines.page) and page.length_within(MAX_SECOND_TRY):
         model = load_model()
         gate = gate_features(lines)
         if mode == "union":
-            return _extraction(union(lines, _by_trafilatura(html)) or text, "fusion")
-        other = _by_trafilatura(html) if worth_asking(model, gate) else ""
+            return _extraction(union(lines, _by_trafilatura(page.text)) or text, "fusion")
+        other = _by_trafilatura(page.text) if worth_asking(model, gate) else ""
         if other and better(model, verdict_features(lines, other, gate)):
             return _extraction(other, "trafilatura")
-    return _extraction(text, "lines") if text else None
+    return _found(tidy_ends(text).strip(), "lines") if text else None
 
 
-def _by_rules(html: str) -> Extraction:
+def _by_rules(page: Page) -> Extraction:
     """Text of a page in which the line model finds nothing."""
-    tree = HTMLTree.parse(html)
+    tree = HTMLTree.parse(page.text)
     if main := _by_resiliparse(tree, main=True):
         return _extraction(main, "resiliparse")
     return _extraction(_by_resiliparse(tree, main=False), "plain")
 
 
-def markdown(html: str, mode: Mode) -> str | None:
+def markdown(page: str | bytes, mode: Mode) -> str | None:
     """Main text as Markdown; None in modes that have none."""
+    held = Page(page)
     if mode == "trafilatura":
-        return _by_trafilatura(html, "markdown")
+        return _by_trafilatura(held.text, "markdown")
     if mode in ("auto", "fast"):
-        return judge(html.encode("utf-8", "replace")).text(markdown=True)
+        return judge(held).text(markdown=True)
     return None
 
 
 def _extraction(text: str, extractor: str) -> Extraction:
-    text = clean_text(text)[0].strip()
+    return _found(clean_text(text)[0].strip(), extractor)
+
+
+def _found(text: str, extractor: str) -> Extraction:
     return Extraction(text, extractor) if text else Extraction(None, reason="no_text")
 
 

@@ -5,12 +5,20 @@ What else such a page says (reviews, deliveries, other products) reads like cont
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.extractor import scan_bytes
 from corpusmill.extractor.embedded import json_ld, plain
 from corpusmill.extractor.overlap import shared
+from corpusmill.extractor.page import Page
 from corpusmill.extractor.scan import Line, Scan
+from corpusmill.extractor.scan_bytes import holds
+from corpusmill.kernels import bytehash, sources
+from corpusmill.kernels.bytehash import U
 
 TYPES = frozenset({"Product", "ProductGroup", "ProductModel", "IndividualProduct"})
 ODDS = 4.4816890703380645
@@ -19,18 +27,38 @@ MIN_LINE_WORDS = 4
 MIN_FOUND_WORDS = 20
 """Words of the description that must stand on the page, for it to say anything."""
 
+_JSON_LD, _PRODUCT = np.frombuffer(b"application/ld+json", np.uint8), np.frombuffer(b"Product", np.uint8)
+_PLUS = U(_JSON_LD.tobytes().index(b"+"))
 
-def described(html: bytes) -> str:
+
+def described(page: Page) -> str:
     """The longest description of a product in a page's JSON-LD; empty without one."""
-    if b"application/ld+json" not in html or b"Product" not in html:
+    if not _may_describe(np.frombuffer(page.data, np.uint8), _JSON_LD, _PRODUCT):
         return ""
     found = [
         description
-        for node in json_ld(html.decode("utf-8", "replace"))
+        for node in json_ld(page.text)
         if TYPES.intersection(map(str, _listed(node.get("@type"))))
         and isinstance(description := node.get("description"), str)
     ]
     return plain(max(found, key=len, default=""))
+
+
+def _compiled(parts: int) -> Any:
+    @numba.njit(nogil=True, cache=True)
+    def may_describe(html, json_ld, product):  # type: ignore[no-untyped-def]
+        """Whether a page has JSON-LD and says Product; several times as fast as looking for bytes in bytes."""
+        _ = parts
+        begin = U(html.ctypes.data)
+        end = begin + U(len(html))
+        return holds(begin, end, U(json_ld.ctypes.data), U(len(json_ld)), _PLUS) and holds(
+            begin, end, U(product.ctypes.data), U(len(product)), U(0)
+        )
+
+    return may_describe
+
+
+_may_describe = _compiled(sources.digest(scan_bytes, bytehash))
 
 
 def told(page: Scan, probability: NDArray[np.float64], description: str) -> NDArray[np.float64]:

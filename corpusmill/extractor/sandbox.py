@@ -236,7 +236,7 @@ class _Worker:
 
     def _read(self) -> list[Reply]:
         try:
-            data = os.read(self._out, LOT_BYTES)
+            data = os.read(self._out, 2**16)
         except BlockingIOError:
             return []
         self._ended = not data

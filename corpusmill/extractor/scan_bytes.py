@@ -138,6 +138,31 @@ def find_text(at: U, end: U, needle: U, length: U) -> U:
 
 
 @numba.njit(nogil=True)
+def holds(at: U, end: U, needle: U, length: U, rare: U) -> bool:
+    """Whether a byte string occurs in a range; looked for are its bytes `rare` and `rare` + 1, which should be rare."""
+    first, second = load8(needle + rare), load8(needle + rare + U(1))
+    last = end - length + rare  # where the two may be at the most
+    at += rare
+    while at <= last:
+        if at & U(0xFFF) < _LAST_SAFE:
+            found = equal_bytes(at, first) & equal_bytes(at + U(1), second)
+            width = U(LANES)
+        else:
+            found = U(load8(at) == first and load8(at + U(1)) == second)
+            width = U(1)
+        while found != U(0):
+            place = at + lowest_bit(found)
+            k = U(0)
+            while place <= last and k < length and load8(place - rare + k) == load8(needle + k):
+                k += U(1)
+            if k == length:
+                return True
+            found &= found - U(1)
+        at += width
+    return False
+
+
+@numba.njit(nogil=True)
 def find_end_tag(at: U, end: U, name: U, length: U) -> U:
     """Where the end tag of a name begins; `end` where there is none."""
     while at + length + U(2) <= end:

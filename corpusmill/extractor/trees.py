@@ -61,7 +61,10 @@ class Trees:
 
     def probability(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
         """The logistic function of `raw`."""
-        return _logistic(self.raw(x))
+        raw = self.raw(x)
+        out = np.empty_like(raw)
+        _logistic(raw, out)
+        return out
 
     def arrays(self, name: str) -> dict[str, NDArray]:
         """Its arrays under names that begin with `name`."""
@@ -92,13 +95,14 @@ class Trees:
         return starts, threshold, tree[by_feature], ~barred[by_feature], leaves
 
 
-@numba.njit(nogil=True, cache=True)
-def _logistic(x):  # type: ignore[no-untyped-def]
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _logistic(x, out):  # type: ignore[no-untyped-def]
     """1 / (1 + exp(-x)) from exact operations alone: numpy's exp differs between processors.
 
-    exp(y) = 2**k exp(r) with |r| <= log(2) / 2, by Taylor's series.
+    exp(y) = 2**k exp(r) with |r| <= log(2) / 2, by Taylor's series. 2**k is made of its bits: a call would keep the
+    compiler from taking several values at a time.
     """
-    out = np.empty(len(x), np.float64)
+    powers = np.empty(len(x), np.int64)
     for i in range(len(x)):
         y = min(max(-x[i], -700.0), 700.0)
         k = math.floor(y * 1.4426950408889634 + 0.5)
@@ -106,8 +110,11 @@ def _logistic(x):  # type: ignore[no-untyped-def]
         series = 1.0
         for n in range(16, 0, -1):
             series = 1.0 + series * r / n
-        out[i] = 1.0 / (1.0 + math.ldexp(series, int(k)))
-    return out
+        out[i] = series
+        powers[i] = (np.int64(k) + 1023) << 52
+    scale = powers.view(np.float64)
+    for i in range(len(x)):
+        out[i] = 1.0 / (1.0 + out[i] * scale[i])
 
 
 def _unsigned(numbers: NDArray[np.int32]) -> NDArray[np.uint32]:
@@ -194,53 +201,60 @@ def _walk(x, roots, nodes, threshold, leaves, out):  # type: ignore[no-untyped-d
 @numba.njit(nogil=True, cache=True)
 def _by_bits(x, starts, threshold, tree, allowed, leaves):  # type: ignore[no-untyped-def]
     n, n_features, n_trees = len(x), len(starts) - 1, len(leaves)
-    low, high = np.empty(n_features, np.float32), np.empty(n_features, np.float32)
-    for f in range(n_features):
-        low[f] = high[f] = x[0, f]
-    for r in range(1, n):
+    n_blocks = (n + BLOCK - 1) // BLOCK
+    least, greatest = np.empty((n_blocks, n_features), np.float32), np.empty((n_blocks, n_features), np.float32)
+    for block in range(n_blocks):
+        least_in, greatest_in = least[block], greatest[block]
+        least_in[:] = x[BLOCK * block, :n_features]
+        greatest_in[:] = x[BLOCK * block, :n_features]
+        for r in range(BLOCK * block + 1, min(n, BLOCK * block + BLOCK)):
+            row = x[r]
+            for f in range(n_features):
+                least_in[f], greatest_in[f] = min(least_in[f], row[f]), max(greatest_in[f], row[f])
+    low, high = least[0].copy(), greatest[0].copy()
+    for block in range(1, n_blocks):
         for f in range(n_features):
-            low[f], high[f] = min(low[f], x[r, f]), max(high[f], x[r, f])
+            low[f], high[f] = min(low[f], least[block, f]), max(high[f], greatest[block, f])
     # nodes that all rows answer alike are asked here, the others are noted
     base = np.full(n_trees, 0xFFFFFFFF, np.uint32)
-    asked, stops = np.empty(len(threshold), np.int32), np.empty(n_features, np.int32)
+    bounds, masks = np.empty(len(threshold), np.float32), np.empty(len(threshold), np.uint32)
+    trees, stops = np.empty(len(threshold), np.uint32), np.empty(n_features, np.int32)
     n_asked = 0
     for f in range(n_features):
-        i = starts[f]
-        while i < starts[f + 1] and threshold[i] < low[f]:
+        i, last = starts[f], starts[f + 1]
+        while i < last and threshold[i] < low[f]:
             base[tree[i]] &= allowed[i]
             i += 1
-        while i < starts[f + 1] and threshold[i] < high[f]:
-            asked[n_asked] = i
+        while i < last and threshold[i] < high[f]:
+            bounds[n_asked], masks[n_asked], trees[n_asked] = threshold[i], allowed[i], tree[i]
             n_asked += 1
             i += 1
         stops[f] = n_asked
     out = np.empty(n, np.float64)
-    bits = np.empty((n_trees, BLOCK), np.uint32)
+    bits, sure = np.empty((n_trees, BLOCK), np.uint32), np.empty(n_trees, np.uint32)
     column = np.empty(BLOCK, np.float32)
     bits_at, column_at = U(bits.ctypes.data), U(column.ctypes.data)
     for first in range(0, n, BLOCK):
         width = min(BLOCK, n - first)
-        for t in range(n_trees):
-            bits[t, :] = base[t]
+        bits[:] = 0xFFFFFFFF
+        sure[:] = base
         k = 0
         for f in range(n_features):
-            if stops[f] == k:
-                continue
-            greatest = x[first, f]
-            for r in range(BLOCK):
-                column[r] = x[first + min(r, width - 1), f]
-                greatest = max(greatest, column[r])
-            while k < stops[f]:
-                i = asked[k]
-                bound, mask = threshold[i], allowed[i]
-                if bound >= greatest:
-                    break
-                _rule_out(bits_at + U(4 * BLOCK) * U(tree[i]), column_at, bound, mask)
+            stop = stops[f]
+            least_here, greatest_here = least[first // BLOCK, f], greatest[first // BLOCK, f]
+            while k < stop and bounds[k] < least_here:
+                sure[trees[k]] &= masks[k]
                 k += 1
-            k = stops[f]
+            if k < stop and bounds[k] < greatest_here:
+                for r in range(BLOCK):
+                    column[r] = x[first + min(r, width - 1), f]
+                while k < stop and bounds[k] < greatest_here:
+                    _rule_out(bits_at + U(4 * BLOCK) * U(trees[k]), column_at, bounds[k], masks[k])
+                    k += 1
+            k = stop
         total = np.zeros(BLOCK, np.float64)
         for t in range(n_trees):
             for r in range(BLOCK):
-                total[r] += leaves[t, _lowest_bit(bits[t, r])]
+                total[r] += leaves[t, _lowest_bit(bits[t, r] & sure[t])]
         out[first : first + width] = total[:width]
     return out

@@ -45,13 +45,13 @@ def _serve(requests: BinaryIO, replies: BinaryIO, mode: Mode, max_depth: int) ->
     _write(replies, reply(READY, Extraction(None, reason="no_text")))
     while head := requests.read(REQUEST.size):
         number, size = REQUEST.unpack(head)
-        page = requests.read(size).decode("utf-8")
-        if with_faults and "corpusmill-fault:" in page:
+        page = requests.read(size)
+        if with_faults and b"corpusmill-fault:" in page:
             _fail(page)
         _write(replies, reply(number, _extract(page, mode, max_depth)))
 
 
-def _extract(page: str, mode: Mode, max_depth: int) -> Extraction:
+def _extract(page: bytes, mode: Mode, max_depth: int) -> Extraction:
     try:
         return extract(page, mode, max_depth)
     except MemoryError:
@@ -81,8 +81,8 @@ def _limit_memory(memory_mb: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _fail(page: str) -> None:
-    name = page.partition("corpusmill-fault:")[2].partition(" ")[0]
+def _fail(page: bytes) -> None:
+    name = page.partition(b"corpusmill-fault:")[2].partition(b" ")[0].decode("utf-8", "replace")
     if name == "hang":
         time.sleep(3600)
     if name == "spin":

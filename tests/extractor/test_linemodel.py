@@ -10,6 +10,7 @@ from corpusmill.extractor.features import NAMES, features
 from corpusmill.extractor.linemodel import chosen, judge
 from corpusmill.extractor.model import MODEL, Trees, load_model
 from corpusmill.extractor.modes import extract
+from corpusmill.extractor.page import Page
 from corpusmill.extractor.scan import scan
 
 PROSE = "".join(f"<p>Sentence {i} goes on for a while, as sentences do, about the harbour.</p>" for i in range(15))
@@ -66,7 +67,7 @@ def test_the_article_is_kept_and_the_rest_is_not() -> None:
         "<body><nav><ul><li><a href=/>Home</a><li><a href=/b>News</a></ul></nav>"
         f"<main><h1>Harbours</h1>{PROSE}</main><footer>All rights reserved</footer></body>"
     )
-    lines = judge(html.encode())
+    lines = judge(Page(html))
     assert lines.text().startswith("Harbours")
     assert "Sentence 14" in lines.text()
     assert "Home" not in lines.text()

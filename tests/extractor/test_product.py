@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from corpusmill.extractor.overlap import shared, words_of
+from corpusmill.extractor.page import Page
 from corpusmill.extractor.product import MIN_FOUND_WORDS, described, told
 from corpusmill.extractor.scan import scan
 
@@ -31,11 +32,21 @@ def page_of(said: object) -> bytes:
     ],
 )  # fmt: skip
 def test_the_description_of_a_product(said: object, expected: str) -> None:
-    assert described(page_of(said)) == expected
+    assert described(Page(page_of(said))) == expected
 
 
 def test_no_description_without_json_ld() -> None:
-    assert described(b"<p>Product</p>") == described(b"") == described(b"\xffapplication/ld+json Product") == ""
+    for page in (b"<p>Product</p>", b"", b"\xffapplication/ld+json Product"):
+        assert described(Page(page)) == ""
+
+
+@pytest.mark.parametrize("at", [*range(3980, 4120, 7), 8150, 8192])
+def test_what_tells_a_product_is_seen_wherever_it_stands(at: int) -> None:
+    page = page_of({"@type": "Product", "description": ABOUT})
+    blanks = b" " * at + b"P+ +j application/ld+jso "
+    assert described(Page(blanks + page)) == ABOUT
+    assert described(Page(blanks + page.replace(b"ld+json", b"ld-json"))) == ""
+    assert described(Page(blanks + page.replace(b"Product", b"Produc-"))) == ""
 
 
 def test_odds_rise_in_the_description_and_fall_elsewhere() -> None:
