@@ -17,20 +17,24 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from bench import stages
 from bench.common import Ratio, arguments, interleaved, judged, note, report, run
 from bench.crawls import Crawl, crawl_at, only, sample, with_settings
 from bench.peer import Peer
-from bench.peers.stopwatch import cpu_seconds
+from bench.peers.stopwatch import Stopwatch, cpu_seconds
 from corpusmill.commands.common import table
 from corpusmill.engine import Engine
+from corpusmill.extractor.sandbox import Sandbox
 from corpusmill.models import model_path
 from corpusmill.store import Output, Store, open_store
 from tasks.chain import Built, build
 
 QUICK_RESPONSES, WARM_RESPONSES = 240, 16
 OURS, OURS_AUTO, PEER, EVEN = "ours, trafilatura", "ours, auto", "datatrove", "datatrove, even"
+EXTRACTION = ("extract", "Trafilatura")
+"""What the step is called on our side and on the peer's."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,13 @@ class Arm:
     kept: int
     tokens: int
     steps: Mapping[str, float] = field(default_factory=dict)
-    """CPU seconds by step, of the peer."""
+    """CPU seconds by step; of our side, of extraction alone (its worker processes and the talk with them)."""
+
+    @property
+    def extraction(self) -> float | None:
+        """Share of extraction in the CPU seconds."""
+        took = [self.steps[name] for name in EXTRACTION if name in self.steps]
+        return sum(took) / self.cpu_s if took else None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -99,14 +109,16 @@ def _ours(mode: str, crawl: Crawl, warm: Crawl, tokenizer: Path, scratch: Path) 
             pack={"tokenizer": str(tokenizer)},
         )
         folder = Path(tempfile.mkdtemp(dir=scratch))
+        watch = Stopwatch()
         began = cpu_seconds()
-        built = build_in_process(Crawl(settings, crawl.root, crawl.files), open_store(folder, create=True))
+        with patch.object(Sandbox, "extract", watch.function("extract", Sandbox.extract)):
+            built = build_in_process(Crawl(settings, crawl.root, crawl.files), open_store(folder, create=True))
         spent = cpu_seconds() - began
         shutil.rmtree(folder)
         funnel = {row["stage"]: row for row in built.manifest["funnel"]}
         tokens = sum(part["tokens"] for part in built.manifest["partitions"].values())
         extract, pack = funnel["extract"], funnel["pack"]
-        return Arm(spent, extract["docs_in"], extract["docs_out"], pack["docs_out"], tokens)
+        return Arm(spent, extract["docs_in"], extract["docs_out"], pack["docs_out"], tokens, dict(watch.spent))
 
     once(warm)
     return lambda: once(crawl)
@@ -179,6 +191,7 @@ def _tables(measured: stages.Measured, least: Mapping[str, Arm], most: Mapping[s
             name,
             f"{a.cpu_s:.2f}",
             f"{most[name]:.2f}",
+            f"{a.extraction:.1%}" if a.extraction is not None else None,
             f"{least[OURS].documents / a.cpu_s:.1f}",
             a.documents,
             a.extracted,
@@ -195,11 +208,11 @@ def _tables(measured: stages.Measured, least: Mapping[str, Arm], most: Mapping[s
         table(("stage", "CPU s", "share", "ms/page", "MB in", "MB stored"), stage_rows, numbers=(1, 2, 3, 4, 5)),
         f"all: {total:.2f} CPU s, {pages / total:.1f} pages a CPU second\n",
         table(
-            ("paired, WARC to tokens", "CPU s", "most", "pages/CPU s", "pages", "extracted", "kept", "tokens"),
+            ("WARC to tokens", "CPU s", "most", "extraction", "pages/s", "pages", "extracted", "kept", "tokens"),
             arm_rows,
-            numbers=(1, 2, 3, 4, 5, 6, 7),
+            numbers=(1, 2, 3, 4, 5, 6, 7, 8),
         ),
-        "CPU s: the least of the runs; most: the greatest. pages/CPU s: our count of pages, the same for all.",
+        "CPU s: the least of the runs, most: the greatest; extraction: its share. pages/s: a CPU second, by our count.",
     ]
     if step_rows:
         parts += ["", table(("step", PEER, EVEN), step_rows, numbers=(1, 2))]
@@ -232,6 +245,7 @@ def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequen
         "paired": {
             name: {
                 **asdict(arm),
+                "extraction_share": arm.extraction,
                 "pages_per_cpu_s": least[OURS].documents / arm.cpu_s,
                 "runs_cpu_s": [a.cpu_s for a in paired[name]],
             }

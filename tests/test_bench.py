@@ -119,6 +119,7 @@ def test_quick_measures_every_stage_of_our_side(demo, capsys, monkeypatch):
     assert set(document["paired"]) == {chain.OURS, chain.OURS_AUTO}
     assert document["ratios"] == []
     assert 0 < document["paired"][chain.OURS]["documents"] <= document["pages"]
+    assert all(0 < arm["extraction_share"] < 1 for arm in document["paired"].values())
 
 
 def test_without_the_peers_the_message_says_how_to_get_them(tmp_path, monkeypatch):
