@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -74,9 +74,12 @@ class Words:
         inside = slice(self.offsets[row], self.offsets[row + 1])
         return self.start[inside], self.stop[inside]
 
-    def fold(self, row: int) -> list[str]:
-        """Folded words of one text."""
-        return _folded(self.data[self.bounds[row] : self.bounds[row + 1]].tobytes(), *self.places(row))
+    def fold(self, row: int, low: int = 0, high: int | None = None) -> list[str]:
+        """Folded words of one text; the others than low to high - 1 are empty."""
+        start, stop = self.places(row)
+        raw = self.data[self.bounds[row] : self.bounds[row + 1]].tobytes()
+        folded = _folded(raw, start[low:high], stop[low:high])
+        return [""] * low + folded + [""] * (len(start) - low - len(folded))
 
     def text(self, row: int) -> str:
         """One text."""
@@ -111,6 +114,11 @@ class Part:
     """Its first word there, numbered within the item."""
     _entries: dict[int, dict[tuple[str, ...], list[tuple[int, int]]]] = field(default_factory=dict, compare=False)
     _words: dict[int, list[str]] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def longest(self) -> int:
+        """Words of the longest item."""
+        return int(np.diff(self.words.offsets).max(initial=0))
 
     def item_words(self, item: int) -> list[str]:
         """Folded words of an item."""
@@ -163,7 +171,7 @@ class Document:
 
     row: int
     words: list[str]
-    """Folded."""
+    """Folded; empty where no match is near."""
     start: NDArray[np.int32]
     """First byte of each word in its plain form."""
     stop: NDArray[np.int32]
@@ -263,11 +271,13 @@ def documents(text: pa.Array, index: Index) -> Iterator[tuple[Part, Document]]:
         for part, row, word, entry in found:
             for document, begin, end in runs_of(row):
                 inside = int(np.searchsorted(rows, document))
-                body = words.fold(inside)
-                matches = _confirmed(part, body, word[begin:end].tolist(), entry[begin:end].tolist())
+                places, entries = word[begin:end].tolist(), entry[begin:end].tolist()
+                near = part.longest + part.n  # nothing farther from a match is looked at
+                body = words.fold(inside, max(places[0] - near, 0), places[-1] + near)
+                matches = _confirmed(part, body, places, entries)
                 if matches:
-                    places = rewritten.get(document)
-                    yield part, Document(first_row + document, body, *words.places(inside), places, matches)
+                    spans, moved = words.places(inside), rewritten.get(document)
+                    yield part, Document(first_row + document, body, *spans, moved, matches)
 
 
 def _found(part: Part, offsets: Ints, folded: Hashes) -> tuple[Ints, Ints, Ints]:
@@ -277,18 +287,15 @@ def _found(part: Part, offsets: Ints, folded: Hashes) -> tuple[Ints, Ints, Ints]
 
 def _folded(raw: bytes, start: NDArray[np.int32], stop: NDArray[np.int32]) -> list[str]:
     """Folded words of a text, by their spans."""
-    return [_fold_bytes(raw[a:b]) for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
-
-
-@lru_cache(maxsize=1 << 16)
-def _fold_bytes(word: bytes) -> str:
-    return fold(word.decode("utf-8"))
+    low = raw.lower().decode("latin-1")  # a character a byte; of ASCII alone small letters
+    words = [low[a:b] for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
+    return [w.replace("'", "") if w.isascii() else fold(w.encode("latin-1").decode("utf-8")) for w in words]
 
 
 def _confirmed(part: Part, folded: list[str], places: list[int], entries: list[int]) -> list[Match]:
-    matches = []
+    matches, n = [], part.n
     for word, entry in zip(places, entries, strict=True):
-        for item, first in part.entry(entry).get(tuple(folded[word : word + part.n]), ()):
+        for item, first in part.entry(entry).get(tuple(folded[word : word + n]), ()):
             if part.whole:
                 wanted = part.item_words(item)
                 if folded[word : word + len(wanted)] != wanted:
