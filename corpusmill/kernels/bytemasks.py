@@ -69,6 +69,19 @@ bit_count: Any = intrinsic(_bit_count)
 """How many bits are set."""
 
 
+def _store32(context: Any, address: Any, value: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = ir.IntType(32)
+        builder.store(builder.trunc(args[1], bits), builder.inttoptr(args[0], bits.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(_WORD, _WORD), codegen
+
+
+store32: Any = intrinsic(_store32)
+"""Write the low 32 bits of a number to an address, a multiple of four."""
+
+
 @numba.njit(nogil=True, inline="always")
 def block(at: U, end: U) -> tuple[U, U, U]:
     """How to read up to 64 bytes at an address before `end`, none of a page that they do not reach into: where from,

@@ -18,12 +18,13 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from corpusmill.kernels import bytehash, hashing, unicode_table, utf8, words
+from corpusmill.kernels import bytehash, hashing, unicode_table, utf8, word_scan
 from corpusmill.kernels.bytehash import SEED, U, absorb, address_of, load8, load64, load_chunk, lower_ascii
 from corpusmill.kernels.hashing import mix64
 from corpusmill.kernels.sources import digest
 from corpusmill.kernels.unicode_table import KIND_SHIFT, Kind, load_table
-from corpusmill.kernels.words import IS_WORD, _token, text_buffers
+from corpusmill.kernels.word_scan import decode_fast, token
+from corpusmill.kernels.words import IS_WORD, text_buffers
 
 _ALL = U(0xFFFFFFFFFFFFFFFF)
 _SMALL = U(0x2020202020202020)
@@ -216,9 +217,12 @@ def _compiled(sources: int) -> Any:
                             continue
                     elif i > done and load8(classes + load8(text + i - U(1))) in (_SIGN, _JOINT):
                         i -= U(1)  # a mark belongs to the sign it follows
+                    code, entry, width = decode_fast(text + i, text + size, table)
                     while True:
-                        width, _, _, hashed, flags = _token(text + i, text + size, table)
-                        i += width
+                        at, _, _, hashed, flags, code, entry, width = token(
+                            text + i, text + size, table, code, entry, width
+                        )
+                        i = at - text
                         if n >= room:
                             return room + U(1)
                         folded[n] = hashed
@@ -232,4 +236,4 @@ def _compiled(sources: int) -> Any:
     return scan
 
 
-_scan = _compiled(digest(bytehash, hashing, unicode_table, utf8, words))
+_scan = _compiled(digest(bytehash, hashing, unicode_table, utf8, word_scan))
