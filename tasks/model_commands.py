@@ -87,8 +87,11 @@ def perplexity_train(
     name: Name = "",
     order: Annotated[int, Parameter(help="Words of the longest n-gram.")] = 5,
     prune: Annotated[
-        str, Parameter(help="N-grams that occur so often or less are left out: for 1 word, 2 words, 3 and more.")
-    ] = "0,0,1",
+        str | None,
+        Parameter(
+            help="N-grams that occur so often or less are left out: for 1 word, 2 words, 3 and more; else 0,0,1."
+        ),
+    ] = None,
     arpa: Annotated[Path | None, Parameter(help="Also write an ARPA file.")] = None,
     field: Field = "text",
     options: InStore = InStore(),
@@ -98,7 +101,7 @@ def perplexity_train(
     from tasks.corpus import texts
 
     try:
-        thresholds = tuple(int(part) for part in prune.split(","))
+        thresholds = None if prune is None else tuple(int(part) for part in prune.split(","))
     except ValueError as err:
         raise UsageError(f"--prune {prune}", "expected numbers and commas, as in 0,0,1") from err
     training = perplexity.Training(order, thresholds)

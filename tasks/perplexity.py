@@ -22,6 +22,7 @@ from tasks.perplexity_estimate import Estimate
 from tasks.perplexity_stream import Scratch, Stream, tokenized
 
 ORDERS = range(2, 7)
+PRUNE = (0, 0, 1)
 BLOCK = 1 << 20
 """N-grams that are written at a time."""
 _PARTS = 64  # rows are sorted part by part, by the first bits of their keys
@@ -32,8 +33,9 @@ class Training:
     """What a model is trained with."""
 
     order: int = 5
-    prune: tuple[int, ...] = (0, 0, 1)
-    """N-grams that occur so often or less are left out, by length; the last number holds for all longer ones."""
+    prune: tuple[int, ...] | None = None
+    """N-grams that occur so often or less are left out, by length; the last number holds for all longer ones. None is
+    PRUNE as far as the order goes."""
 
     def thresholds(self) -> NDArray[np.int64]:
         """int64[order].
@@ -43,7 +45,7 @@ class Training:
         """
         if self.order not in ORDERS:
             raise UsageError(f"order {self.order}", f"expected {ORDERS.start} to {ORDERS.stop - 1}")
-        given = self.prune or (0,)
+        given = PRUNE[: self.order] if self.prune is None else self.prune or (0,)
         if given[0] != 0 or list(given) != sorted(given) or len(given) > self.order:
             raise UsageError(
                 f"prune {','.join(map(str, given))}",

@@ -53,6 +53,13 @@ def test_several_sources_of_one_side(capsys) -> None:
     assert card["data"]["negative"]["documents"] == len(OTHER) + 1
 
 
+def test_the_default_pruning_fits_every_order(capsys) -> None:
+    for order in ("2", "3"):
+        run(capsys, "perplexity", "train", "--text", "toy.txt", "-o", f"m{order}", "--order", order)
+    found = [json.loads(Path(f"m{order}.json").read_text())["training"]["prune"] for order in "23"]
+    assert found == [[0, 0], [0, 0, 1]]
+
+
 def test_a_language_model_from_files_to_scores(capsys) -> None:
     shown = run(capsys, "perplexity", "train", "--text", "toy.txt", "-o", "m.mill", "--order", "3", "--arpa", "m.arpa")
     assert shown.splitlines()[0].split() == ["words", "n-grams", "seen", "D1", "D2", "D3+"]
