@@ -48,6 +48,8 @@ def measured_batch(groups: Mapping[str, pa.Table]) -> pa.RecordBatch:
 def bounds_of(recipe: Mapping[str, Any], rules: RuleSet) -> tuple[Bound, ...]:
     """All bounds of a recipe, in the order in which they decide: language, floors, rules, personal data, classifiers.
 
+    Those that it could set on what it measures, and does not, are there too (`Bound.is_none`).
+
     Args:
         recipe: its `what()`, as manifests have it.
     """
@@ -63,11 +65,10 @@ def bounds_of(recipe: Mapping[str, Any], rules: RuleSet) -> tuple[Bound, ...]:
     for name, floor in sorted(judge["floors"].items()):
         found.append(Bound("filter", "below_floor", name, floor["min"], floor["max"]))
     found += rules.bounds()
-    if judge["personal_data"]["drop_above"] is not None:
+    if judge["personal_data"]["kinds"]:
         found.append(Bound("filter", "personal_data", "pii_total", None, judge["personal_data"]["drop_above"]))
     for name, quality in sorted(judge["quality"].items()):
-        if quality["min_score"] is not None:
-            found.append(Bound("filter", "low_quality", f"quality_{name}", quality["min_score"], None))
+        found.append(Bound("filter", "low_quality", f"quality_{name}", quality["min_score"], None))
     return tuple(found)
 
 

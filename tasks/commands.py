@@ -216,11 +216,9 @@ def _prepared(
 ) -> tuple[config.Recipe, Store]:
     """What a verb that runs units needs, checked before anything heavy is imported."""
     from corpusmill.config import load_recipe
-    from corpusmill.errors import UsageError
     from corpusmill.store import open_store
 
-    if workers is not None and workers < 1:
-        raise UsageError(f"--workers {workers}", "expected a positive number")
+    processes(workers)
     wanted = load_recipe(recipe, overrides)
     at_default = Path(options.uri).absolute() == Path(DEFAULT_STORE).absolute()
     return wanted, open_store(options.uri, create=create_store or at_default)
@@ -235,11 +233,18 @@ def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterato
 
     with (
         recorded(store, verb, name) as record,
-        Engine(workers or _cores()) as engine,
+        Engine(processes(workers)) as engine,
         shown(engine, sys.stderr) as run,
     ):
         yield record, record.counting(run)
 
 
-def _cores() -> int:
+def processes(workers: int | None) -> int:
+    """How many processes units run in."""
+    from corpusmill.errors import UsageError
+
+    if workers is not None:
+        if workers < 1:
+            raise UsageError(f"--workers {workers}", "expected a positive number")
+        return workers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -17,6 +17,7 @@ from typing import Any
 
 from corpusmill.errors import Refused, UsageError
 from corpusmill.store import Output, Store
+from tasks.folders import made as made_folder
 from tasks.views import LAYERS, overlay
 
 FORMATS = ("jsonl",)
@@ -53,7 +54,7 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
         raise Refused(f"{out} is not a folder", "an export never overwrites", "Choose another place with -o.")
     if file.exists():
         raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder or remove the file.")
-    out.mkdir(parents=True, exist_ok=True)
+    made_folder(out)
     sha, lines, size = hashlib.sha256(), 0, 0
     handle, partial = tempfile.mkstemp(prefix=".export-", dir=out)
     try:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from corpusmill.commands.common import InStore, table
 from corpusmill.commands.datasets import Ref
-from tasks.commands import Recipe, Set, Workers, _cores
+from tasks.commands import Recipe, Set, Workers, processes
 
 WIDTH = 110
 
@@ -34,14 +34,19 @@ def whatif(
     Documents, bytes and words of the stages language and filter are exact; tokens are estimated; what follows filter is
     not recomputed.
     """
-    from corpusmill.errors import UsageError
     from tasks.whatif import whatif as ask
 
-    if samples < 0:
-        raise UsageError(f"--samples {samples}", "expected 0 or more")
+    _check_samples(samples)
     data = options.dataset(ref)
     found = ask(data.store, data.digest, data.manifest, set_, samples)
     options.answer(found, f"{data.short}\n\n{_whatif_text(found)}")
+
+
+def _check_samples(samples: int) -> None:
+    from corpusmill.errors import UsageError
+
+    if samples < 0:
+        raise UsageError(f"--samples {samples}", "expected 0 or more")
 
 
 def _whatif_text(found: Mapping[str, Any]) -> str:
@@ -144,9 +149,11 @@ def compare(
     from tasks.compare import compare as run_compare
     from tasks.progress import shown
 
+    number = processes(workers)
+    _check_samples(samples)
     a, b = load_recipe(recipe_a, set_), load_recipe(recipe_b, set_)
     data = options.dataset(ref)
-    with Engine(workers or _cores()) as engine, shown(engine, sys.stderr) as run:
+    with Engine(number) as engine, shown(engine, sys.stderr) as run:
         found = run_compare(a, b, data.store, data.manifest, samples, run)
     options.answer({"manifest": data.digest, **found}, f"{data.short}\n\n{_compare_text(recipe_a, recipe_b, found)}")
 

@@ -17,6 +17,7 @@ from corpusmill.kernels import perplexity_arpa as arpa_file
 from corpusmill.kernels.perplexity_estimate import bits_e6, kept_ngrams, keys_of
 from corpusmill.kernels.perplexity_table import pack, write_table
 from corpusmill.kernels.perplexity_tokens import UNKNOWN_TEXT
+from tasks.folders import made as made_folder
 from tasks.model_files import identity, put, refuse_existing
 from tasks.perplexity_estimate import Estimate
 from tasks.perplexity_stream import Scratch, Stream, tokenized
@@ -74,8 +75,9 @@ def train(
     """
     prune = training.thresholds()
     refuse_existing(output, *((arpa,) if arpa else ()))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=output.parent) as folder:
+    if arpa:
+        made_folder(arpa.parent)
+    with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=made_folder(output.parent)) as folder:
         scratch = Scratch(Path(folder))
         stream = tokenized(texts, scratch, spell=arpa is not None)
         model = Estimate(stream, training.order, prune, scratch)
@@ -94,7 +96,6 @@ def train(
         }
         card = _finish(rows, model.unknown_e6, card, output)
         if arpa:
-            arpa.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(text, arpa)
     return card
 
@@ -111,8 +112,7 @@ def convert(arpa: Path, output: Path, name: str = "") -> dict[str, Any]:
     refuse_existing(output)
     if not arpa.is_file():
         raise NotFound(f"{arpa}: no such file", "expected an ARPA file")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=output.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=made_folder(output.parent)) as folder:
         rows = Rows(Scratch(Path(folder)))
         try:
             with arpa.open(encoding="utf-8", newline="\n") as lines:

@@ -26,6 +26,7 @@ from corpusmill.canonical import canonical_json
 from corpusmill.errors import UsageError
 from corpusmill.kernels.calibration import calibration
 from corpusmill.kernels.quality import HEAD_CHARS, NEGATIVE, POSITIVE, Classifier, card_path, normalised
+from tasks.folders import made as made_folder
 from tasks.model_files import identity, put, refuse_existing
 
 LABELS = (POSITIVE, NEGATIVE)
@@ -85,8 +86,7 @@ def train(
     if output.suffix not in (".bin", ".ftz"):
         raise UsageError(f"--output {output.name}", "expected a name that ends in .bin, or .ftz for a small one")
     refuse_existing(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="mill-quality-", dir=output.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix="mill-quality-", dir=made_folder(output.parent)) as folder:
         work = Path(folder)
         data, lines, held = _prepared((positive, negative), work, training)
         made = work / output.name

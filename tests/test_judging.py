@@ -141,11 +141,26 @@ def test_whatif_without_a_move_is_the_dataset(made: Made) -> None:
         ("nothing.min=3", "too_few_words, long_words"),
         ("extract.mode=fast", "needs a build"),
         ("too_few_words", "expected rule.min"),
+        ("language.min_score=7", "score from 0 to 1"),
+        ("language.min_scores.de=-0.1", "score from 0 to 1"),
+        ("judge.personal_data.drop_above=1", "no bound of this dataset"),
     ],
 )
 def test_a_move_that_is_none_is_refused_with_what_there_is(made: Made, move: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         made.ask(move)
+
+
+def test_a_bound_that_the_recipe_could_set_can_be_tried(made: Made) -> None:
+    personal = recipe_with(made.root, rule_file(made.folder, 60), judge={"personal_data": {"kinds": ["email"]}})
+    before, after = (
+        moved(personal.what(), check(personal), moves) for moves in ((), ["judge.personal_data.drop_above=3"])
+    )
+    (bound,) = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert (bound.reason, bound.column, bound.high) == ("personal_data", "pii_total", 3)
+    for wrong in ("1.5", "-1"):
+        with pytest.raises(UsageError, match="whole number from 0 on"):
+            moved(personal.what(), check(personal), [f"judge.personal_data.drop_above={wrong}"])
 
 
 def test_a_bound_looser_than_a_floor_is_refused_by_check_and_by_whatif(made: Made) -> None:
@@ -341,12 +356,14 @@ def test_classifier_and_perplexity_are_judged_bounded_spared_and_cut_into_parts(
             spared += made.store.table(Output.from_json(row)).column(0).null_count
     assert spared == 1, "the page of 81 words, in another language"
     bound = quantiles(made.store, built.digest, built.manifest, "quality_harbour", 0.5)["rows"][0]["bound"]
+    asked = whatif(made.store, built.digest, built.manifest, [f"judge.quality.harbour.min_score={bound}"], 1)
     strict = {**judge, "quality": {"harbour": {"model": classifier, "min_score": bound}}}
     cut = build(recipe_with(made.root, rule_file(made.folder, 95), judge=strict), made.store, serial)
     assert "judge" not in cut.units_run, "a bound on a score judges nothing again"
     left = row_of(cut.manifest, "filter")
     assert 0 < left["docs_out"] < everything["docs"]
-    assert left["reasons"]["low_quality"]["docs"] == everything["docs"] - left["docs_out"]
+    assert left["reasons"]["low_quality"]["docs"] == everything["docs"] - left["docs_out"] == asked["lost"]["docs"]
+    assert [row["reason"] for row in asked["overlap"]] == ["low_quality"]
     monkeypatch.setenv("CORPUSMILL_STORE", str(made.store.uri))
     ref = f"golden@{built.digest}"
     assert cli.run(["quantiles", ref, "quality_harbour", "--fraction", "0.5"]) == 0

@@ -26,7 +26,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound, inclusive on both sides; None is no bound on that side. A null or NaN breaks it."""
+    """One bound, inclusive on both sides; None is no bound on that side. A null or NaN breaks it, unless it is none."""
 
     stage: str
     reason: str
@@ -43,6 +43,11 @@ class Bound:
     """Which rule of the file it is."""
     shown: Bound | None = field(default=None, compare=False)
     """Whose value and bound a decision shows, where that is another one's."""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing breaks it: it could be set, and is not."""
+        return not (self.among or self.by_language) and self.low is None and self.high is None
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ def decide(measures: pa.RecordBatch, bounds: Sequence[Bound], language: pa.Array
     failed = np.zeros(rows, np.int64)
     value, limit = np.zeros(rows), np.zeros(rows)
     for i, bound in enumerate(bounds):
+        if bound.is_none:
+            continue
         broken = ~_inside(measures, bound, language)
         if bound.rule is not None:
             failed |= broken.astype(np.int64) << bound.rule

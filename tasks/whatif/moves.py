@@ -92,17 +92,22 @@ def _set_bound(what: dict[str, Any], place: Sequence[str], last: str, text: str,
     at = what
     for part in place:
         at = at.get(part) if isinstance(at, dict) else None  # type: ignore[assignment]
-    known = (
-        place == ["language"] and last == "min_score",
-        place == ["language", "min_scores"],
-        place[:2] == ["judge", "quality"] and len(place) == 3 and last == "min_score",
-        place == ["judge", "personal_data"] and last == "drop_above",
+    is_score = (
+        (place == ["language"] and last == "min_score")
+        or place == ["language", "min_scores"]
+        or (place[:2] == ["judge", "quality"] and len(place) == 3 and last == "min_score")
     )
-    if at is None or not any(known):
+    is_count = place == ["judge", "personal_data"] and last == "drop_above" and bool(at and at["kinds"])
+    if at is None or not (is_score or is_count):
         raise UsageError(
             f"--set {text!r}: no bound of this dataset",
             f"its rules: {', '.join(rules)}",
             "Bounds of the recipe: language.min_score, language.min_scores.CODE, judge.quality.NAME.min_score, "
             "judge.personal_data.drop_above. Another text (extract, edits) needs a build.",
         )
-    at[last] = _number(text, value)
+    number = _number(text, value)
+    if is_score and not 0 <= number <= 1:
+        raise UsageError(f"--set {text!r}", "expected a score from 0 to 1")
+    if is_count and (number < 0 or number != int(number)):
+        raise UsageError(f"--set {text!r}", "expected a whole number from 0 on")
+    at[last] = number

@@ -15,6 +15,8 @@ def _text(value: str) -> str:
 
 def broken(bound: Bound) -> str:
     """Whether a document breaks a bound, as SQL; a null breaks it."""
+    if bound.is_none:
+        return "false"
     if bound.among:
         return f"NOT coalesce({quoted(bound.column)} IN ({', '.join(map(_text, bound.among))}), false)"
     column = quoted(bound.column)

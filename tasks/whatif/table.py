@@ -21,7 +21,7 @@ from corpusmill.measured import measured_batch
 from corpusmill.store import Store
 from tasks.whatif.sql import broken
 
-FORMAT = 1
+FORMAT = 2
 MEMORY = "768MB"
 STAGES = ("language", "filter")
 """The rows of the funnel that are computed anew."""
