@@ -35,7 +35,8 @@ def texts(sources: Sequence[str], store: str, field: str = "text", by_line: bool
         by_line: a plain text file is cut at newlines into blocks, whatever its size; else it is one document.
 
     Raises:
-        NotFound: neither a file nor a dataset. UsageError: a row without text. Unavailable: a damaged file.
+        NotFound: neither a file nor a dataset. UsageError: a row without text, or a text that is not UTF-8.
+        Unavailable: a damaged file.
     """
     opened: Store | None = None
     for source in sources:
@@ -110,7 +111,7 @@ def _whole(path: Path) -> Iterator[str]:
         raise _damaged(path, err.reason) from err
     if data is None:
         raise UsageError(f"{path} is too large for one document", f"at most {MAX_TEXT_BYTES:,} bytes")
-    yield data.decode("utf-8", "replace")
+    yield _decoded(path, data)
 
 
 def _blocks(path: Path) -> Iterator[str]:
@@ -120,10 +121,17 @@ def _blocks(path: Path) -> Iterator[str]:
         held.append(_sound(path, line))
         size += line.size + 1
         if size >= BLOCK_BYTES:
-            yield b"\n".join(held).decode("utf-8", "replace")
+            yield _decoded(path, b"\n".join(held))
             held, size = [], 0
     if held:
-        yield b"\n".join(held).decode("utf-8", "replace")
+        yield _decoded(path, b"\n".join(held))
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as err:
+        raise UsageError(f"{path}: not UTF-8", str(err), "Convert it, for example with iconv.") from err
 
 
 def _sound(path: Path, line: Line) -> bytes:

@@ -92,6 +92,14 @@ def test_a_cut_file_is_an_error(tmp_path, name: str, by_line: bool) -> None:
         read(tmp_path / name, by_line=by_line)
 
 
+@pytest.mark.parametrize("data", ["größe\n".encode("latin-1"), "size\n".encode("utf-16")])
+@pytest.mark.parametrize("by_line", [False, True])
+def test_a_text_in_another_encoding_is_an_error(tmp_path, data: bytes, by_line: bool) -> None:
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(UsageError, match=r"a\.txt: not UTF-8"):
+        read(tmp_path / "a.txt", by_line=by_line)
+
+
 def test_too_large_is_said(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(corpus, "MAX_TEXT_BYTES", 100)
     (tmp_path / "a.txt").write_text("x" * 101)
