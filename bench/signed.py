@@ -9,7 +9,6 @@ that meets counts as similar, so what is measured is candidates and grouping; ve
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from corpusmill.config import Recipe, parse_recipe
 from corpusmill.kernels.crowds import decode
 from corpusmill.kernels.leaders import KeeperSearch
 from corpusmill.store import Output, Receipt, Store, Unit, open_store
-from tasks.dedup import parts, search, steps
+from tasks.dedup import memory, parts, search, steps
 from tasks.dedup.alive import attribute, digests_column
 from tasks.dedup.cut import Cut, by_number
 from tasks.dedup.found import FOUND
@@ -197,9 +196,9 @@ def main(argv: list[str]) -> None:
     warm = folder / "warm"
     grouped_warm = [shards(warm, 2000), grouped(warm, 2000, 512), grouped(warm, 2000, 1)]
     assert len(grouped_warm) == 3
+    memory.forget_peak()
     result = grouped(folder / "store", docs, memory_mb)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    told: dict[str, Any] = {**vars(result), "docs": docs, "memory_mb": memory_mb, "peak_bytes": peak}
+    told: dict[str, Any] = {**vars(result), "docs": docs, "memory_mb": memory_mb, "peak_bytes": memory.peak_bytes()}
     print(json.dumps(told))
 
 

@@ -118,8 +118,8 @@ class KeeperSearch:
             search.settle(verify(pairs, ...))       # kernels.jaccard.verify, or anything exact
         keepers = search.result()
 
-    Memory besides the keys given: as much again while they are bucketed, then 13 bytes a member of a crowded bucket and
-    24 bytes a verified pair.
+    Memory besides the keys given: 24 bytes a document, twice that while a band is bucketed, 13 bytes a member of a
+    crowded bucket and 24 bytes a verified pair.
     """
 
     def __init__(
@@ -236,8 +236,9 @@ class KeeperSearch:
         """All buckets of each band, in ranks; documents without shingles are in none."""
         old = len(self._kept)
         taking_part = old + np.flatnonzero(self._sizes[old:] > 0)
-        by_band = np.ascontiguousarray(self._keys[self._by_rank[taking_part]].T)
-        for band, keys in enumerate(by_band):
+        rows = self._by_rank[taking_part]
+        for band in range(self._keys.shape[1]):
+            keys = self._keys[rows, band]  # one band at a time: all of them in the order of ranks are as much again
             old_keys, old_documents = self._kept.of_band(band)
             groups = buckets(np.concatenate([old_keys, keys]))
             members = np.concatenate([old_documents, taking_part])[groups.members]

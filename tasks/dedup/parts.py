@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from corpusmill.config import Recipe
 from corpusmill.kernels.leaders import MAX_ROUNDS
 from corpusmill.store import Output, Receipt, Store
-from tasks.dedup import search, steps
+from tasks.dedup import memory, search, steps
 from tasks.dedup.cut import Cut
 from tasks.dedup.history import Earlier
 from tasks.shards import Shard
@@ -52,9 +52,10 @@ def near_over(
     whole = search.unit_of(shards, exact, recipe, earlier)
     if receipt := store.receipt(whole):
         return [Done(receipt, reused=True)]
-    if fits(shards, recipe):
-        return run("near", unit, [Job(store.uri, recipe, (shards, exact, earlier))])
-    return Search(run, shards, exact, recipe, store, earlier).done()
+    with memory.kept(run, recipe, store) as measured:
+        if fits(shards, recipe):
+            return measured("near", unit, [Job(store.uri, recipe, (shards, exact, earlier))])
+        return Search(measured, shards, exact, recipe, store, earlier).done()
 
 
 def fits(shards: Sequence[Shard], recipe: Recipe) -> bool:

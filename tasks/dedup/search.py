@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
@@ -28,6 +27,8 @@ from tasks.units import Done, content_of, libraries, once
 
 VERSION = 2
 LIBRARIES = ("datasketch",)  # the oracle whose verdict stands in the receipt
+
+SIGNATURE_ROWS = 1 << 14
 
 Keys = NDArray[np.uint64]
 
@@ -175,7 +176,7 @@ def loader(
 
 
 def band_keys(shards: Sequence[Shard], docs: Alive, recipe: Recipe, store: Store) -> Keys:
-    """uint64[N, bands]; signatures, four times their size or more, are held a shard at a time."""
+    """uint64[N, bands]."""
     config = recipe.deduplicate
     keys = np.empty((len(docs), config.bands), np.uint64)
     for number, (begin, end) in enumerate(pairwise(docs.bounds(len(shards)).tolist())):
@@ -185,18 +186,20 @@ def band_keys(shards: Sequence[Shard], docs: Alive, recipe: Recipe, store: Store
 
 
 def signed_keys(shard: Shard, rows: NDArray[np.int32], recipe: Recipe, store: Store) -> Keys:
-    """uint64[R, bands] of some rows of a shard."""
+    """uint64[R, bands] of some rows of a shard, ascending; signatures, the largest thing here, are held in batches."""
     config = recipe.deduplicate
-    column = store.table(shard.attribute("digests"), columns=["signature"]).column("signature")
-    if len(rows) < len(column):
-        column = column.take(pa.array(rows))
+    width = config.num_perm
     keys = np.empty((len(rows), config.bands), np.uint64)
-    begin = 0
-    for chunk in column.chunks:  # in place: signatures are the largest thing here
-        width = config.num_perm
-        found = np.frombuffer(chunk.buffers()[1], "<u4", len(chunk) * width, chunk.offset * width * 4)
-        keys[begin : begin + len(chunk)] = lsh.band_keys(found.reshape(-1, width), config.bands, width // config.bands)
-        begin += len(chunk)
+    begin = done = 0
+    for batch in store.batches(shard.attribute("digests"), ["signature"], SIGNATURE_ROWS):
+        after = int(np.searchsorted(rows, begin + batch.num_rows))
+        column = batch.column("signature")
+        found = np.frombuffer(column.buffers()[1], "<u4", len(column) * width, column.offset * width * 4)
+        if after > done:
+            keys[done:after] = lsh.band_keys(
+                found.reshape(-1, width)[rows[done:after] - begin], config.bands, width // config.bands
+            )
+        begin, done = begin + batch.num_rows, after
     return keys
 
 

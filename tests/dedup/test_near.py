@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 
 import pyarrow.compute as pc
 import pytest
 
 from corpusmill.engine import Engine
 from tasks import dedup
+from tasks.dedup import memory
 from tests.dedup.corpus import Doc, families, recipe, shards, store_at
 
 
@@ -79,6 +82,32 @@ def test_parts_through_the_store_give_the_same_receipt(tmp_path, ranges, monkeyp
     assert cut[-1].receipt.agrees(local[-1].receipt)
     assert rounds > 1
     assert removals(cut[-1].receipt, two) == removals(local[-1].receipt, one)
+
+
+@pytest.mark.parametrize("memory_mb", [1, 2048])
+def test_the_memory_that_units_took_is_kept_beside_what_was_granted(tmp_path, memory_mb):
+    store, made = store_at(tmp_path / "s"), recipe(memory_mb=memory_mb)
+    docs = families(440, 4)
+    held = shards([docs[:900], docs[900:]], made, store)
+    exact = dedup.exact(held, made, store).receipt
+    done = over(held, exact, made, store)
+    (name,) = store.list("runs/")
+    kept = json.loads(store.get(name))
+    assert kept["granted_bytes"] == memory_mb * 2**20
+    stages = Counter(one.receipt.stage for one in done if one.receipt.stage != "near") or Counter(["near"])
+    assert {stage: told["units"] for stage, told in kept["stages"].items() if stage != "near.finish"} == stages
+    assert all(2**26 < told["before_bytes"] <= told["peak_bytes"] < 2**32 for told in kept["stages"].values())
+    assert over(held, exact, made, store)[-1].reused
+    assert store.list("runs/") == [name]  # nothing ran, nothing to tell
+
+
+def test_what_a_unit_held_is_seen_and_forgotten():
+    memory.forget_peak()
+    before = memory.peak_bytes()
+    assert len(bytearray(2**27)) == 2**27
+    assert memory.peak_bytes() > before + 2**26
+    memory.forget_peak()
+    assert memory.peak_bytes() < before + 2**26
 
 
 def crowd(count):

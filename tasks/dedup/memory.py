@@ -1,0 +1,101 @@
+"""What memory the search for near duplicates took, beside what the recipe grants: `runs/<id>/near_memory.json`.
+
+Units tell it in a folder of this machine, as they do with traffic (tasks/traffic.py). It differs from run to run, so
+nothing of it enters a receipt, a key or a manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from corpusmill.canonical import canonical_json
+from corpusmill.config import Recipe
+from corpusmill.errors import MillError
+from corpusmill.store import Store
+from tasks.units import Done, Job, Runner
+
+
+def forget_peak() -> None:
+    """Let `peak_bytes` begin anew, where the system can (Linux)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_bytes() -> int:
+    """Most memory that this process held since `forget_peak`; elsewhere than on Linux, ever.
+
+    Not `ru_maxrss` on Linux: a process begins with that of the one which started it.
+    """
+    with suppress(OSError):
+        found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+        if found:
+            return int(found[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A unit for a worker process: what the process held while it worked is written to `folder`, if it fails too."""
+
+    fn: Callable[[Any], Done]
+    stage: str
+    folder: str
+
+    def __call__(self, job: Job) -> Done:
+        forget_peak()
+        before, done = peak_bytes(), None
+        try:
+            done = self.fn(job)
+            return done
+        finally:
+            if not (done and done.reused):
+                peak = max(before, peak_bytes())  # the system counts pages by the dozen
+                line = json.dumps({"stage": self.stage, "before_bytes": before, "peak_bytes": peak})
+                with (Path(self.folder) / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+
+
+@contextmanager
+def kept(run: Runner, recipe: Recipe, store: Store) -> Iterator[Runner]:
+    """The same runner, its units measured; what they took is kept in the store when the block ends, or fails.
+
+    Where the store is away then, that does not hide why the block failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="corpusmill-memory-") as folder:
+
+        def measured(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+            return run(stage, Measured(fn, stage, folder), units)
+
+        try:
+            yield measured
+        finally:
+            if stages := _by_stage(Path(folder)):
+                name = f"runs/{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(4)}/near_memory.json"
+                granted = recipe.deduplicate.memory_mb * 2**20
+                with suppress(MillError):
+                    store.create(name, canonical_json({"granted_bytes": granted, "stages": stages}))
+
+
+def _by_stage(folder: Path) -> dict[str, dict[str, int]]:
+    """Units of each stage, and the most that a process held in one of them, the interpreter and libraries included."""
+    stages: dict[str, dict[str, int]] = {}
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            told = json.loads(line)
+            stage = stages.setdefault(told["stage"], {"units": 0, "before_bytes": 0, "peak_bytes": 0})
+            stage["units"] += 1
+            if told["peak_bytes"] > stage["peak_bytes"]:
+                stage |= {"before_bytes": told["before_bytes"], "peak_bytes": told["peak_bytes"]}
+    return stages
