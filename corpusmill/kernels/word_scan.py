@@ -77,15 +77,13 @@ def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
     """`hash_bytes` of an ASCII token, `hash_bytes` of its lower case, and whether it has a letter."""
     exact = folded = SEED ^ size
     if size <= U(16) and (at & U(0xFFF)) <= U(0xFF0):  # within one page, so the bytes beyond exist
+        longer = U(0) - U(size > U(8))  # without a branch: of many words it would be foreseen wrongly
         first = load64(at) & (_ALL >> (U(64) - U(8) * min(size, U(8))))
-        low = lower_ascii(first)
-        letter = has_ascii_letter(first)
-        exact, folded = absorb(exact, first), absorb(folded, low)
-        if size > U(8):
-            second = load64(at + U(8)) & (_ALL >> (U(128) - U(8) * size))
-            exact, folded = absorb(exact, second), absorb(folded, lower_ascii(second))
-            letter |= has_ascii_letter(second)
-        return mix64(exact), mix64(folded), letter
+        second = load64(at + U(8)) & (_ALL >> ((U(128) - U(8) * size) & U(63))) & longer
+        exact, folded = absorb(exact, first), absorb(folded, lower_ascii(first))
+        exact ^= (exact ^ absorb(exact, second)) & longer
+        folded ^= (folded ^ absorb(folded, lower_ascii(second))) & longer
+        return mix64(exact), mix64(folded), has_ascii_letter(first) | has_ascii_letter(second)
     letter = False
     while size > U(0):
         chunk = load_chunk(at, size)
@@ -140,6 +138,17 @@ def decode_fast(at: U, end: U, table: U) -> tuple[U, U, U]:
 
 
 @numba.njit(nogil=True, inline="always")
+def _hash_short(at: U, size: U) -> U:
+    """`hash_bytes`, without a branch where there are at most 16 bytes."""
+    if size <= U(16) and (at & U(0xFFF)) <= U(0xFF0):  # within one page, so the bytes beyond exist
+        longer = U(0) - U(size > U(8))
+        h = absorb(SEED ^ size, load64(at) & (_ALL >> (U(64) - U(8) * min(size, U(8)))))
+        second = load64(at + U(8)) & (_ALL >> ((U(128) - U(8) * size) & U(63)))
+        return mix64(h ^ ((h ^ absorb(h, second)) & longer))
+    return hash_bytes(at, size)
+
+
+@numba.njit(nogil=True, inline="always")
 def token(at: U, end: U, table: U, code: U, entry: U, width: U) -> tuple[U, U, U, U, U, U, U, U]:
     """Read one token of any kind, from a character that `decode_fast` has read: where it stops, characters, exact hash,
     folded hash, flags, and the character there as `decode_fast` has it. No characters: a separator, no token."""
@@ -170,7 +179,7 @@ def token(at: U, end: U, table: U, code: U, entry: U, width: U) -> tuple[U, U, U
         length += U(1)
         at += width
     word = in_word or first == _SINGLE
-    exact = folded = hash_bytes(begin, at - begin) if length > U(0) else U(0)
+    exact = folded = _hash_short(begin, at - begin)
     if word and not same:
         folded = _hash_folded(begin, at, table)
     flags = U(bits & _ALPHA != U(0)) * U(HAS_LETTER) | U(bits & _NON_PUNCTUATION != U(0)) * U(HAS_NON_PUNCTUATION)

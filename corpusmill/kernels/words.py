@@ -29,6 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.bytehash import U, address_of
+from corpusmill.kernels.bytemasks import bit_count, block, in_span
 from corpusmill.kernels.unicode_table import load_table
 from corpusmill.kernels.word_scan import HAS_LETTER as HAS_LETTER
 from corpusmill.kernels.word_scan import HAS_NON_PUNCTUATION as HAS_NON_PUNCTUATION
@@ -45,7 +46,7 @@ and what each slice costs besides its bytes is little."""
 _LEAST_ROOM = 1 << 22
 """Bytes from which on NumPy asks Linux for large pages: far fewer faults than small ones."""
 
-_IS_WORD = np.uint8(IS_WORD)
+_NOT_WORD = U(0xFF - IS_WORD)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class WordTable:
     def word_counts(self) -> NDArray[np.int64]:
         """Words (not symbols) of each document, int64[D]."""
         counts = np.empty(len(self), np.int64)
-        _count_words(self.offsets, self.flags, counts)
+        _count_words(self.offsets, address_of(self.flags), counts)
         return counts
 
 
@@ -160,11 +161,13 @@ def slices(text: pa.LargeStringArray) -> Iterator[tuple[int, pa.LargeStringArray
 
 
 @numba.njit(nogil=True, cache=True)
-def _count_words(offsets: NDArray[np.int64], flags: NDArray[np.uint8], counts: NDArray[np.int64]) -> None:
+def _count_words(offsets: NDArray[np.int64], flags: U, counts: NDArray[np.int64]) -> None:
     for d in range(len(counts)):
-        count = 0
-        for facts in flags[offsets[d] : offsets[d + 1]]:
-            count += (facts & _IS_WORD) != 0
+        at, end, count = flags + U(offsets[d]), flags + U(offsets[d + 1]), U(0)
+        while at < end:
+            place, shift, keep = block(at, end)
+            count += bit_count((in_span(place, _NOT_WORD, U(0xFF), U(1)) >> shift) & keep)
+            at += U(64)
         counts[d] = count
 
 
