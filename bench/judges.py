@@ -9,8 +9,9 @@ what the labels mean). Arms, in turn:
   perplexity      what judge calls: words, then our own query of our own table
   kenlm           KenLM's query of the same model (extra `lm`) on words spelled beforehand; if installed
 
-With `lmplz` on PATH, a model of it on the same words is scored beside ours: `lmplz_agrees` is the smaller of the two
-perplexities over the larger, on the text where they differ most.
+Both models are trained a second time, the classifier on its texts in another order; `same_bytes` is the share of the
+two that are the same file then. With `lmplz` on PATH, a model of it on the same words is scored beside ours:
+`lmplz_agrees` is the smaller of the two perplexities over the larger, on the text where they differ most.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def main(argv: Sequence[str]) -> int:
         good, other = _labelled() or (found[: len(found) // 2], found[len(found) // 2 :])
         card = quality.train(good, other, work / "quality.bin")
         perplexity.train(learned, work / "model", perplexity.Training(ORDER), work / "model.arpa")
+        same = trained_again(work, good, other, learned)
         agrees = _lmplz(work, learned, asked)
         measured = arms(work, asked, options.no_peer)
         note("warm-up")
@@ -65,7 +67,16 @@ def main(argv: Sequence[str]) -> int:
             once()
         paired = interleaved(measured, options.repeats or 3, note)
         bits = Model(work / "model").log2_e4(pa.array(asked, pa.large_string())).drop_null().to_pylist()
-        return _report(card, paired, asked, bits, agrees, options.quick, options.json)
+        return _report(card, paired, asked, bits, same, agrees, options.quick, options.json)
+
+
+def trained_again(work: Path, good: Sequence[str], other: Sequence[str], learned: Sequence[str]) -> float:
+    """Share of the two models that have the same bytes when they are trained a second time."""
+    again = work / "again"
+    quality.train(reversed(good), reversed(other), again / "quality.bin")
+    perplexity.train(learned, again / "model", perplexity.Training(ORDER))
+    names = ("quality.bin", "model")
+    return sum((work / name).read_bytes() == (again / name).read_bytes() for name in names) / len(names)
 
 
 def arms(work: Path, asked: Sequence[str], no_peer: bool) -> dict[str, Callable[[], float]]:
@@ -135,6 +146,7 @@ def _report(
     paired: Mapping[str, Sequence[float]],
     asked: Sequence[str],
     bits: Sequence[int],
+    same: float,
     agrees: float | None,
     quick: bool,
     as_json: bool,
@@ -170,7 +182,9 @@ def _report(
             f"perplexity: the middle document has {middle / 1e4:.2f} bits a word",
         )
     )
-    ratios = {"quality_overhead": least["fasttext alone"] / least["quality"]} if "fasttext alone" in least else {}
+    ratios: dict[str, float] = {}
+    if "fasttext alone" in least:
+        ratios |= {"same_bytes": same, "quality_overhead": least["fasttext alone"] / least["quality"]}
     if "kenlm" in least:
         ratios["kenlm"] = least["kenlm"] / least["perplexity"]
     if agrees is not None:

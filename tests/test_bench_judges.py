@@ -30,7 +30,8 @@ def test_both_judges_are_measured_in_one_json_document(capsys) -> None:
     assert document["held_out"]["precision"]["value"] > 0.9
     assert document["median_bits_e4"] > 0
     measured = {ratio["name"] for ratio in document["ratios"]}
-    assert measured <= {"quality_overhead", "lmplz_agrees", "kenlm"}
+    assert measured <= {"quality_overhead", "same_bytes", "lmplz_agrees", "kenlm"}
+    assert [ratio["value"] for ratio in document["ratios"] if ratio["name"] == "same_bytes"] == [1.0]
     assert set(tomllib.loads(FLOORS.read_text())["judges"]) <= measured | {"lmplz_agrees"}
 
 
