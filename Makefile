@@ -32,7 +32,7 @@ down:
 	$(MILL) down
 
 test: models
-	$(PY) -m pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
+	$(PY) -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-long: models
 	$(PY) -m pytest -m long $(PYTEST_ARGS)
