@@ -71,6 +71,8 @@ class Estimate:
         shorter = Ngrams(*_none(), np.array([1 / words]), np.zeros(1), np.zeros(1, np.uint32))
         for k in range(1, self.order + 1):
             made = self._length(k, numbers, shorter)
+            if k == self.order:
+                numbers = np.zeros(0, np.uint32)  # all contexts are summed up: who writes n-grams needs the memory
             if k > 1:
                 yield shorter
             else:
