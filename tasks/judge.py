@@ -6,7 +6,7 @@ all groups that are missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 
 import numpy as np
@@ -31,13 +31,12 @@ def judge_shard(documents: Receipt, recipe: Recipe, store: Store, *, without: Co
     missing = [group for name, group in groups.items() if name not in done]
     if not missing:
         return done
-    work = _Pass(groups, missing, recipe)
+    work = Pass(groups, missing, recipe)
     words = 0
     with ExitStack() as stack:
         writers = {g.name: stack.enter_context(store.table_writer(g.schema)) for g in missing}
         for batch in store.batches(documents.outputs["documents"], columns=["text"], batch_rows=BATCH_ROWS):
-            for _, part in slices(batch.column("text")):
-                made = work.judged(part)
+            for made in work.over(batch.column("text")):
                 for name, writer in writers.items():
                     writer.write(made[name])
                 if "measures" in writers:
@@ -69,7 +68,7 @@ def group_unit(group: Group, documents: Receipt) -> Unit:
     )
 
 
-class _Pass:
+class Pass:
     """One pass over the text: the groups that are missing, and those that these are computed from."""
 
     def __init__(self, groups: Mapping[str, Group], missing: list[Group], recipe: Recipe) -> None:
@@ -83,8 +82,12 @@ class _Pass:
         self.groups.sort(key=lambda group: group.costly)
         self.judges: dict[str, Judge] = {group.name: group.load() for group in self.groups}
 
-    def judged(self, text: pa.LargeStringArray) -> dict[str, pa.RecordBatch]:
-        """What every group says of a slice of texts."""
+    def over(self, text: pa.LargeStringArray) -> Iterator[dict[str, pa.RecordBatch]]:
+        """What every group says of a batch of texts, by consecutive slices."""
+        for _, part in slices(text):
+            yield self._judged(part)
+
+    def _judged(self, text: pa.LargeStringArray) -> dict[str, pa.RecordBatch]:
         made: dict[str, pa.RecordBatch] = {}
         clean = raw = Texts(text)
         for group in self.groups:

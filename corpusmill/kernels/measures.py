@@ -26,6 +26,7 @@ Columns = dict[str, NDArray]
 """Count or measure -> its values, one a document."""
 
 _DEFAULT = MeasureSpec()
+_ROOM = Room()
 
 
 def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: WordTable | None = None) -> pa.RecordBatch:
@@ -44,8 +45,7 @@ def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: Wor
     if table is not None or len(text) == 0:
         parts = [_counted(Slice(text, table), spec)]
     else:
-        room = Room()
-        parts = [_counted(Slice(part, room=room), spec) for _, part in slices(text)]
+        parts = [_counted(Slice(part, room=_ROOM), spec) for _, part in slices(text)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     columns |= quotients(columns, [name for name in spec.schema.names if name in QUOTIENTS])
     schema = spec.schema

@@ -20,6 +20,7 @@ what they share lies in `bytehash` and `utf8`, which do not change.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,8 +44,8 @@ SLICE_BYTES = 1 << 20
 """Kernels walk a batch in slices of about so many bytes of text: the word table stays in the processor's last cache,
 and what each slice costs besides its bytes is little."""
 
-_LEAST_ROOM = 1 << 22
-"""Bytes from which on NumPy asks Linux for large pages: far fewer faults than small ones."""
+_LEAST_KEPT, _MOST_KEPT = 1 << 22, 1 << 26
+"""Bytes of a `Room`. From the least on NumPy asks Linux for large pages: far fewer faults than small ones."""
 
 _NOT_WORD = U(0xFF - IS_WORD)
 
@@ -79,16 +80,19 @@ class WordTable:
         return counts
 
 
-class Room:
-    """Memory for word tables, one at a time: a table goes when the next one is made."""
+class Room(threading.local):
+    """Memory for word tables that each thread keeps for its next one, so that its pages need not be made again: a
+    thread's table goes when its next one comes."""
 
     def __init__(self) -> None:
-        self._block = np.empty(_LEAST_ROOM, np.uint8)
+        self._block = np.empty(0, np.uint8)
 
     def block(self, size: int) -> NDArray[np.uint8]:
         """`size` bytes, whatever they hold."""
+        if size > _MOST_KEPT:
+            return np.empty(size, np.uint8)
         if size > len(self._block):
-            self._block = np.empty(size, np.uint8)
+            self._block = np.empty(max(size, _LEAST_KEPT), np.uint8)
         return self._block[:size]
 
 
