@@ -11,6 +11,7 @@ import io
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from corpusmill import cli
-from corpusmill.config import REPOSITORY
+from corpusmill.config import REPOSITORY, parse_recipe
+from corpusmill.kernels.rule_faults import file_faults
 from corpusmill.readers.outcomes import outcomes
 
 pytestmark = pytest.mark.timeout(1800)  # a busy machine; it takes less than two minutes of CPU
@@ -30,6 +32,8 @@ PAGES = [REPOSITORY / "README.md", REPOSITORY / "docs" / "tutorial.md"]
 PAGES += sorted((REPOSITORY / "docs" / "how-to").glob("*.md"))
 MARK = re.compile(r"<!-- not run: (\S.*\S) -->")
 RUN = ("mill", "python")
+TABLE = re.compile(r"(#.*\n)?(\[[a-z_.\[]+\]|version = )")
+"""The beginning of an indented block of settings."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,26 @@ def run_python(text: str, where: str) -> None:
     if name := re.match(r"# (\w+\.py)\b", text):
         Path(name[1]).write_text(text, encoding="utf-8")
     exec(compile(text, where, "exec"), {"__name__": "example"})
+
+
+SETTINGS = [
+    (page, token.map[0] + 1, tomllib.loads(token.content))
+    for page in PAGES
+    for token in MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    if token.map and (token.info == "toml" or (token.type == "code_block" and TABLE.match(token.content)))
+]
+
+
+@pytest.mark.parametrize(("page", "line", "data"), SETTINGS, ids=[f"{page.stem}-{line}" for page, line, _ in SETTINGS])
+def test_settings_that_a_page_shows_are_valid(page: Path, line: int, data: dict) -> None:
+    if "rule" in data:
+        assert list(file_faults({"version": 1, "definition": "datatrove", **data})) == []
+    elif "domains" in data:  # lists of addresses
+        assert data.keys() == {"version", "domains", "words", "soft_words", "substrings"}
+    elif page.stem == "add-a-rule":  # bounds of a language, for rules that stand elsewhere
+        assert data.keys() == {"language"}
+    else:
+        parse_recipe({"name": "x", "source": {"x": {"kind": "files", "root": "x"}}, **data}, f"{page.name}:{line}")
 
 
 def test_most_blocks_are_run_and_the_others_say_why() -> None:
