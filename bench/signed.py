@@ -24,7 +24,7 @@ from corpusmill.config import Recipe, parse_recipe
 from corpusmill.kernels.crowds import decode
 from corpusmill.kernels.leaders import KeeperSearch
 from corpusmill.store import Output, Receipt, Store, Unit, open_store
-from tasks.dedup import memory, parts, search, steps
+from tasks.dedup import keys, memory, parts, rounds, search
 from tasks.dedup.alive import attribute, digests_column
 from tasks.dedup.cut import Cut, by_number
 from tasks.dedup.found import FOUND
@@ -146,14 +146,14 @@ def _in_parts(held: list[Shard], exact: Receipt, made: Recipe, store: Store) -> 
     def run(unit: Callable[[Job], Done], item: object) -> Receipt:
         return unit(Job(store.uri, made, item)).receipt
 
-    plan = run(steps.plan_unit, steps.Plan(held, exact, None))
+    plan = run(keys.plan_unit, keys.Plan(held, exact, None))
     cut = Cut.of(plan)
     bands = [
-        run(steps.bands_unit, steps.Bands(cut, g, cut.shards_of(g, held), plan.outputs[f"group.{g}"]))
+        run(keys.bands_unit, keys.Bands(cut, g, cut.shards_of(g, held), plan.outputs[f"group.{g}"]))
         for g in range(cut.groups)
     ]
     entries = [tuple(receipt.outputs[f"keys.{p}"] for receipt in bands) for p in range(cut.partitions)]
-    states = [run(steps.buckets_unit, steps.Buckets(cut, entries[p], None, None)) for p in range(cut.partitions)]
+    states = [run(rounds.buckets_unit, rounds.Buckets(cut, entries[p], None, None)) for p in range(cut.partitions)]
     edges: list[list[Output]] = [[] for _ in range(cut.partitions)]
     pairs = 0
     for group in range(cut.groups):
@@ -169,10 +169,10 @@ def _in_parts(held: list[Shard], exact: Receipt, made: Recipe, store: Store) -> 
         receipt = store.commit(unit, drafts)
         for number in range(cut.partitions):
             edges[number].append(receipt.outputs[str(number)])
-    removed = run(steps.removed_unit, steps.Removed(cut, tuple(map(tuple, edges)))).outputs["removed"]
-    gone = int(steps.read_removed(removed, cut, store).sum())
+    removed = run(rounds.removed_unit, rounds.Removed(cut, tuple(map(tuple, edges)))).outputs["removed"]
+    gone = int(rounds.read_removed(removed, cut, store).sum())
     for state in states:  # the second round, which finds nothing more to compare
-        run(steps.buckets_unit, steps.Buckets(cut, (), state.outputs["state"], removed))
+        run(rounds.buckets_unit, rounds.Buckets(cut, (), state.outputs["state"], removed))
     return pairs, gone, f"through the store, {cut.partitions} ranges"
 
 

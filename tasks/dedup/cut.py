@@ -71,14 +71,19 @@ def cut(docs: int, set_bytes: Ints, old: Sequence[int], bands: int, memory: int)
     """
     entries = (docs + sum(old)) * bands
     partitions = max(1, -(-2 * entries * ENTRY_BYTES // memory))
+    ranks = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(old, np.int64))]).astype(np.int64)
+    return Cut(docs, partitions, tuple(in_groups(set_bytes, memory // 4)), tuple(ranks.tolist()))
+
+
+def in_groups(sizes: Ints, room: int) -> list[int]:
+    """First shard of each group of shards in a row that fit `room`, one at least, and the number of shards."""
     bounds, held = [0], 0
-    for number, size in enumerate(set_bytes.tolist()):
-        if held and held + size > memory // 4:
+    for number, size in enumerate(sizes.tolist()):
+        if held and held + size > room:
             bounds.append(number)
             held = 0
         held += size
-    ranks = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.array(old, np.int64))]).astype(np.int64)
-    return Cut(docs, partitions, (*bounds, len(set_bytes)), tuple(ranks.tolist()))
+    return [*bounds, len(sizes)]
 
 
 def by_number(numbers: Ints, count: int) -> Iterator[tuple[int, Ints]]:

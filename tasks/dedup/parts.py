@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from corpusmill.config import Recipe
 from corpusmill.kernels.leaders import MAX_ROUNDS
 from corpusmill.store import Output, Receipt, Store
-from tasks.dedup import memory, search, steps
+from tasks.dedup import compare, keys, memory, rounds, search, verdict
 from tasks.dedup.cut import Cut
 from tasks.dedup.history import Earlier
 from tasks.shards import Shard
@@ -83,12 +83,12 @@ class Search:
     def done(self) -> list[Done]:
         """Run it all; the verdict comes last."""
         self.finished: list[Done] = []
-        plan = self._run("plan", steps.plan_unit, [steps.Plan(self.shards, self.exact, self.earlier)])[0]
+        plan = self._run("plan", keys.plan_unit, [keys.Plan(self.shards, self.exact, self.earlier)])[0]
         self.cut = Cut.of(plan)
-        bands = self._run("bands", steps.bands_unit, [*self._own_bands(plan), *self._old_bands()])
+        bands = self._run("bands", keys.bands_unit, [*self._own_bands(plan), *self._old_bands()])
         searched = self._rounds(plan, bands)
-        item = steps.Finish(self.shards, self.exact, self.earlier, self.cut, plan, tuple(bands), searched)
-        self._run("finish", steps.finish_unit, [item])
+        item = verdict.Finish(self.shards, self.exact, self.earlier, self.cut, plan, tuple(bands), searched)
+        self._run("finish", verdict.finish_unit, [item])
         return self.finished
 
     def _run(self, step: str, unit: Callable[[Job], Done], items: Sequence[object]) -> list[Receipt]:
@@ -96,17 +96,17 @@ class Search:
         self.finished += done
         return [one.receipt for one in done]
 
-    def _own_bands(self, plan: Receipt) -> list[steps.Bands]:
+    def _own_bands(self, plan: Receipt) -> list[keys.Bands]:
         return [
-            steps.Bands(self.cut, group, self.cut.shards_of(group, self.shards), plan.outputs[f"group.{group}"])
+            keys.Bands(self.cut, group, self.cut.shards_of(group, self.shards), plan.outputs[f"group.{group}"])
             for group in range(self.cut.groups)
         ]
 
-    def _old_bands(self) -> list[steps.OldBands]:
+    def _old_bands(self) -> list[keys.OldBands]:
         parts = self.earlier.parts if self.earlier else ()
-        return [steps.OldBands(self.cut, number, part) for number, part in enumerate(parts)]
+        return [keys.OldBands(self.cut, number, part) for number, part in enumerate(parts)]
 
-    def _rounds(self, plan: Receipt, bands: Sequence[Receipt]) -> steps.Searched:
+    def _rounds(self, plan: Receipt, bands: Sequence[Receipt]) -> verdict.Searched:
         cut = self.cut
         verified: list[Receipt] = []
         last: list[Receipt] = []
@@ -114,22 +114,22 @@ class Search:
         removed: Output | None = None
         first: Mapping[str, int] = {}
         for number in range(MAX_ROUNDS + 1):
-            states = self._run("buckets", steps.buckets_unit, self._buckets(bands, states, removed))
+            states = self._run("buckets", rounds.buckets_unit, self._buckets(bands, states, removed))
             first = first or {
                 "largest": max(int(str(r.facts["largest"])) for r in states),
                 "crowded": sum(int(str(r.facts["crowded"])) for r in states),
             }
-            sets = self._run("sets", steps.sets_unit, [*self._sets(plan, states, last), *self._old_sets(states)])
+            sets = self._run("sets", compare.sets_unit, [*self._sets(plan, states, last), *self._old_sets(states)])
             compared = sum(receipt.counters["pairs"] for receipt in sets)
             complete = not compared and not any(receipt.facts["new_pivots"] for receipt in states)
             if complete or number == MAX_ROUNDS:
                 break
             if compared:
-                last = self._run("verify", steps.verify_unit, self._verify(sets, last))
+                last = self._run("verify", compare.verify_unit, self._verify(sets, last))
                 verified += last
                 edges = self._edges(verified)
-                removed = self._run("removed", steps.removed_unit, [steps.Removed(cut, edges)])[0].outputs["removed"]
-        return steps.Searched(
+                removed = self._run("removed", rounds.removed_unit, [rounds.Removed(cut, edges)])[0].outputs["removed"]
+        return verdict.Searched(
             edges=self._edges(verified),
             samples=tuple(receipt.outputs["sample"] for receipt in verified),
             removed=removed,
@@ -147,9 +147,9 @@ class Search:
 
     def _buckets(
         self, bands: Sequence[Receipt], states: Sequence[Receipt], removed: Output | None
-    ) -> list[steps.Buckets]:
+    ) -> list[rounds.Buckets]:
         return [
-            steps.Buckets(
+            rounds.Buckets(
                 self.cut,
                 tuple(receipt.outputs[f"keys.{number}"] for receipt in bands) if not states else (),
                 states[number].outputs["state"] if states else None,
@@ -158,9 +158,9 @@ class Search:
             for number in range(self.cut.partitions)
         ]
 
-    def _sets(self, plan: Receipt, states: Sequence[Receipt], last: Sequence[Receipt]) -> list[steps.Sets]:
+    def _sets(self, plan: Receipt, states: Sequence[Receipt], last: Sequence[Receipt]) -> list[compare.Sets]:
         return [
-            steps.Sets(
+            compare.Sets(
                 self.cut,
                 group,
                 self.cut.shards_of(group, self.shards),
@@ -172,10 +172,10 @@ class Search:
             for group in range(self.cut.groups)
         ]
 
-    def _old_sets(self, states: Sequence[Receipt]) -> list[steps.OldSets]:
+    def _old_sets(self, states: Sequence[Receipt]) -> list[compare.OldSets]:
         parts = self.earlier.parts if self.earlier else ()
         return [
-            steps.OldSets(
+            compare.OldSets(
                 self.cut,
                 number,
                 part,
@@ -184,9 +184,9 @@ class Search:
             for number, part in enumerate(parts)
         ]
 
-    def _verify(self, sets: Sequence[Receipt], last: Sequence[Receipt]) -> list[steps.Verify]:
+    def _verify(self, sets: Sequence[Receipt], last: Sequence[Receipt]) -> list[compare.Verify]:
         return [
-            steps.Verify(
+            compare.Verify(
                 self.cut,
                 group,
                 sets[group].outputs["codes"],

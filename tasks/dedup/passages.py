@@ -12,7 +12,6 @@ the spans are laid over it in view `final`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -24,11 +23,12 @@ from numpy.typing import NDArray
 
 from corpusmill import schema
 from corpusmill.config import Deduplicate, Recipe
-from corpusmill.kernels import edits, lsh, passages
+from corpusmill.kernels import edits, passages
 from corpusmill.store import Output, Receipt, Store, Unit
 from tasks.dedup import search
 from tasks.dedup.alive import Alive
-from tasks.dedup.cut import by_number, inputs_of
+from tasks.dedup.cut import by_number, in_groups, inputs_of
+from tasks.dedup.tables import by_range, narrow
 from tasks.shards import Shard
 from tasks.units import Done, Job, Runner, content_of, once, store_at
 
@@ -44,14 +44,10 @@ SHOWN_BYTES = 200
 Ints = NDArray[np.int64]
 
 
-def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
-
-
-DOCS = _schema(shard=pa.int32(), row=pa.int32(), rank=pa.uint32())
-ITEMS = _schema(hash=pa.uint64(), rank=pa.uint32(), shard=pa.int32(), row=pa.int32(), start=pa.int32(), end=pa.int32())
-CUT = _schema(shard=pa.int32(), row=pa.int32(), start=pa.int32(), end=pa.int32())
-FREQUENT = _schema(
+DOCS = narrow(shard=pa.int32(), row=pa.int32(), rank=pa.uint32())
+ITEMS = narrow(hash=pa.uint64(), rank=pa.uint32(), shard=pa.int32(), row=pa.int32(), start=pa.int32(), end=pa.int32())
+CUT = narrow(shard=pa.int32(), row=pa.int32(), start=pa.int32(), end=pa.int32())
+FREQUENT = narrow(
     documents=pa.int64(), hash=pa.uint64(), shard=pa.int32(), row=pa.int32(), start=pa.int32(), end=pa.int32()
 )
 SPANS = pa.schema([pa.field("spans", schema.SPANS, nullable=False)])
@@ -173,13 +169,7 @@ def plan_unit(job: Job) -> Done:
         docs = _kept(item, job.recipe, store)
         per_shard = np.bincount(docs.shard, docs.text_bytes, len(item.shards)).astype(np.int64)
         memory = config.memory_mb * 2**20
-        bounds, held = [0], 0
-        for number, size in enumerate(per_shard.tolist()):
-            if held and held + size > memory // 8:
-                bounds.append(number)
-                held = 0
-            held += size
-        bounds.append(len(item.shards))
+        bounds = in_groups(per_shard, memory // 8)
         items = int(docs.words.sum()) if item.kind.words else int(per_shard.sum()) // 32
         edges = docs.bounds(len(item.shards))[bounds]
         drafts = {
@@ -228,18 +218,7 @@ def items_unit(job: Job) -> Done:
                 owner = np.repeat(part, np.diff(made.offsets))
                 yield [made.hashes, rank[owner], shard[owner], row[owner], made.start, made.end]
 
-    def work() -> Receipt:
-        with ExitStack() as stack:
-            writers = [
-                stack.enter_context(store.table_writer(ITEMS, row_group_bytes=1 << 22)) for _ in range(item.ranges)
-            ]
-            for columns in found():
-                for number, here in by_number(lsh.partition_of(columns[0], item.ranges), item.ranges):
-                    if len(here):
-                        writers[number].write(pa.table([c[here] for c in columns], schema=ITEMS))
-        return store.commit(unit, {f"items.{number}": writer.draft for number, writer in enumerate(writers)})
-
-    return once(store, unit, work)
+    return once(store, unit, lambda: store.commit(unit, by_range(store, "items", ITEMS, found(), item.ranges)))
 
 
 @dataclass(frozen=True)
