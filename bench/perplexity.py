@@ -1,10 +1,10 @@
 """Memory and CPU of training a language model on a large text: 1 GB by default, under 4 GB of memory.
 
 The text is made from those of `bench/texts.py` by a seeded walk. It follows a text word by word; after each word it may
-go on behind another occurrence of the same word; and in the place of a rare word it may put one drawn by a Pitman-Yor
+go on behind another occurrence of the same word; and in the place of a word it may put one drawn by a Pitman-Yor
 process: an earlier draw again, or, with probability (D W + 1) / (n + 1) after n draws of W words, a new one. The
-vocabulary of that grows with n ** D, as that of natural text does. So there are ever more different n-grams, which
-copies of the texts would not have; the report shows them by length.
+vocabulary of that grows with n ** D, as that of natural text does with a power of its length. So there are ever more
+different n-grams, which copies of the texts would not have; the report shows them by length.
 
 Training runs in a process of its own, whose largest resident set is what counts.
 """
@@ -36,10 +36,9 @@ QUICK_MB = 10
 SEED = 17
 T = TypeVar("T")
 
-LEAVE, DRAWN, GROWTH = 0.35, 0.5, 0.6
-"""Chance to go on elsewhere after a word; that a drawn word takes the place of a rare one; D of the growth."""
-RARE = 3
-"""Words that stand in the pages so often or less are rare."""
+LEAVE, DRAWN, GROWTH = 0.25, 0.1, 0.8
+"""Chance to go on elsewhere after a word; that a drawn word takes a word's place; D of the growth. With them 10 MB have
+about as many different n-grams as as much real text (docs/notes/perplexity.md)."""
 WORDS = 1 << 20
 """Words that are made at a time."""
 LINE_END = 0
@@ -147,7 +146,7 @@ def _walk(
         word = source[state[0]]
         out[i] = word
         begin, end = begins[word], begins[word + 1]
-        if word != LINE_END and end - begin <= RARE and np.random.random() < DRAWN:
+        if word != LINE_END and np.random.random() < DRAWN:
             draws, different = state[1], state[2] - first_new
             if np.random.random() * (draws + 1) < GROWTH * different + 1:
                 drawn[draws] = state[2]
