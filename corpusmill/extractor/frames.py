@@ -1,7 +1,8 @@
 """The pipe protocol between a sandbox and its worker: framed bytes, nothing that executes when read.
 
 Request: document number and length, then the page as UTF-8. Reply: document number, status, extractor and length,
-then the text as UTF-8. The first reply, with number READY, says that the worker has imported what it needs.
+then the text as UTF-8. The first reply, with number READY, says that the worker has imported what it needs. Both go in
+lots, so the number of the page at work stands in memory that the two share.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from corpusmill.extractor.modes import EXTRACTORS, Extraction
 
 REQUEST = struct.Struct("<II")
 REPLY = struct.Struct("<IBBI")
+AT_WORK = struct.Struct("<I")
+"""The number of the page at work, at the beginning of the shared memory."""
 READY = 0xFFFFFFFF
+LOT_BYTES = 2**16
+"""Read at once by either side; what a worker has read, it answers in one piece. Larger reads meet fresh memory."""
 
 _STATUS = (None, "no_text", "too_deep", "crashed")
 
@@ -36,6 +41,27 @@ def reply(number: int, extraction: Extraction) -> bytes:
     text = (extraction.text or "").encode("utf-8")
     extractor = EXTRACTORS.index(extraction.extractor) if extraction.extractor else 0
     return REPLY.pack(number, _STATUS.index(extraction.reason), extractor, len(text)) + text
+
+
+class RequestBuffer:
+    """Requests out of a stream of bytes that arrives in pieces."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """Add a piece; returns number and page of the requests that are whole now."""
+        self._data += data
+        requests, position = [], 0
+        while len(self._data) - position >= REQUEST.size:
+            number, size = REQUEST.unpack_from(self._data, position)
+            start = position + REQUEST.size
+            if len(self._data) < start + size:
+                break
+            requests.append((number, bytes(memoryview(self._data)[start : start + size])))
+            position = start + size
+        del self._data[:position]
+        return requests
 
 
 class ReplyBuffer:

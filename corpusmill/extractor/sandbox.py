@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import mmap
 import os
 import select
 import subprocess
@@ -24,15 +25,14 @@ from typing import Literal
 
 import corpusmill
 from corpusmill.errors import MillError
-from corpusmill.extractor.frames import READY, Reply, ReplyBuffer, request
+from corpusmill.extractor.frames import AT_WORK, LOT_BYTES, READY, Reply, ReplyBuffer, request
 from corpusmill.extractor.modes import DEFAULT_MAX_DEPTH, Extraction, Mode
 
 RETRY_FACTOR = 4
-START_TIMEOUT_S = 600.0  # the first worker of an installation compiles the scanner: 20 to 60 CPU seconds
+START_TIMEOUT_S = 600.0  # as a page's; the first worker of an installation compiles the scanner: 20 to 60 CPU seconds
 PIPE_BYTES = 2**20
-LOT_BYTES = 2**18  # requests are written in lots of about this size, replies are read in such
+REQUESTS_BYTES = 2**18  # requests are written in lots of about this size
 TICK_S = 0.2
-NAP_S = 0.004  # while the worker has more to do, replies are awaited asleep: waking for each costs more than reading it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,15 +134,21 @@ class _Worker:
         self._limits = limits
         self._served, self._fat, self._ended = 0, False, False
         self._replies = ReplyBuffer()
+        self._asked = 0
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "corpusmill.extractor.worker", mode, str(limits.max_depth), str(limits.memory_mb)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            bufsize=0,
-            env=_environment(),
-        )
+        with tempfile.TemporaryFile() as shared:
+            shared.truncate(AT_WORK.size)
+            self._at_work = mmap.mmap(shared.fileno(), AT_WORK.size)
+            settings = mode, str(limits.max_depth), str(limits.memory_mb), str(shared.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "corpusmill.extractor.worker", *settings],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                env=_environment(),
+                pass_fds=(shared.fileno(),),
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -161,6 +167,7 @@ class _Worker:
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             assert stream is not None
             stream.close()
+        self._at_work.close()
 
     def spent(self) -> bool:
         """Whether it is time for a new one: dead, old or fat."""
@@ -179,42 +186,46 @@ class _Worker:
         Raises:
             _Failed: the worker is lost over a page; that one is taken out of `todo` too.
         """
-        sent: deque[int] = deque()  # handed over and not answered; the first is the one at work
+        sent: deque[int] = deque()  # handed over and not answered, in the order of the worker
         clock = _Clock(self._process.pid, timeout_s)
-        rest, blocked = memoryview(b""), False
+        rest = memoryview(b"")
         try:
             while todo or sent:
                 rest = rest or self._lot(pages, todo, sent)
                 if not sent:
                     return
-                if len(sent) > 1 and (blocked or not rest):
-                    time.sleep(NAP_S)
                 readable, writable = self._wait(clock.tick_s, to_write=bool(rest))
                 if writable:
                     rest = self._write(rest)
-                    blocked = len(rest) > 0
                 replies = self._read() if readable else []
                 for reply in replies:
-                    assert reply.number == sent[0], "the worker answers out of order"
+                    assert reply.number == self._asked - len(sent), "the worker answers out of order"
                     results[sent.popleft()] = reply.extraction
-                if replies:
-                    self._count(len(replies))
-                    clock.restart()
+                self._count(len(replies))
+                at_work = self._place(sent)
+                clock.watch(self._asked - len(sent) + at_work)
                 if readable and self._ended:
-                    raise _Failed(sent.popleft(), "crashed")
+                    raise _Failed(_taken(sent, at_work), "crashed")
                 if clock.overdue():
-                    raise _Failed(sent.popleft(), "timeout")
+                    raise _Failed(_taken(sent, at_work), "timeout")
         finally:
             todo.extendleft(reversed(sent))
+
+    def _place(self, sent: deque[int]) -> int:
+        """Which of the pages that are not answered is at work: those before it are done, and the answers lost if the
+        worker ends here."""
+        place = int(AT_WORK.unpack_from(self._at_work)[0]) - (self._asked - len(sent))
+        return place if 0 <= place < len(sent) else 0
 
     def _lot(self, pages: Sequence[str], todo: deque[int], sent: deque[int]) -> memoryview:
         """Requests for the next pages, as many as make a lot and as this worker may serve."""
         lot: list[bytes] = []
         size = 0
-        while todo and size < LOT_BYTES and not self._full(len(sent)):
+        while todo and size < REQUESTS_BYTES and not self._full(len(sent)):
             number = todo.popleft()
             sent.append(number)
-            lot += request(number, pages[number].encode("utf-8", "replace"))
+            lot += request(self._asked, pages[number].encode("utf-8", "replace"))
+            self._asked += 1
             size += len(lot[-1])
         return memoryview(b"".join(lot))
 
@@ -236,7 +247,7 @@ class _Worker:
 
     def _read(self) -> list[Reply]:
         try:
-            data = os.read(self._out, 2**16)
+            data = os.read(self._out, LOT_BYTES)
         except BlockingIOError:
             return []
         self._ended = not data
@@ -251,14 +262,20 @@ class _Worker:
             self._fat = _rss_mb(self._process.pid) > self._limits.recycle_rss_mb
 
     def _await_ready(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline and not self._ended:
+        clock = _Clock(self._process.pid, START_TIMEOUT_S)
+        while not self._ended and not clock.overdue():
             if self._wait(1.0)[0] and any(r.number == READY for r in self._read()):
                 return
         self._errors.seek(0)
         said = self._errors.read()[-2000:].decode("utf-8", "replace").strip()
         self.close()
         raise MillError("the extraction worker does not start", said or f"no answer in {START_TIMEOUT_S:.0f} s")
+
+
+def _taken(sent: deque[int], place: int) -> int:
+    number = sent[place]
+    del sent[place]
+    return number
 
 
 class _Clock:
@@ -270,10 +287,16 @@ class _Clock:
     def __init__(self, pid: int, timeout_s: float) -> None:
         self._pid, self._timeout_s = pid, timeout_s
         self.tick_s = min(TICK_S, timeout_s / 4)
-        self.restart()
+        self._page = -1
+        self._restart()
 
-    def restart(self) -> None:
-        """The next page begins."""
+    def watch(self, page: int) -> None:
+        """Say which page is at work."""
+        if page != self._page:
+            self._page = page
+            self._restart()
+
+    def _restart(self) -> None:
         self._start = time.monotonic()
         self._cpu_start: float | None = None
 
@@ -294,12 +317,12 @@ class _Clock:
 
 
 def _cpu_seconds(pid: int) -> tuple[float, bool] | None:
-    """CPU seconds of a process and whether it is running or runnable; None where that cannot be read."""
+    """CPU seconds of a process and whether it would run (or waits for memory, or ends); None where none can be read."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] in "RD"
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), fields[0] in "RDZX"
 
 
 def _rss_mb(pid: int) -> float:

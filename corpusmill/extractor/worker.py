@@ -1,21 +1,21 @@
 """The process that extracts: pages from its standard input, texts to its standard output; it may be killed.
 
-Started by extractor/sandbox.py as `python -m corpusmill.extractor.worker MODE MAX_DEPTH MEMORY_MB`. It ends when its
-input does, and on Linux dies with its parent.
+Started by extractor/sandbox.py as `python -m corpusmill.extractor.worker MODE MAX_DEPTH MEMORY_MB SHARED`, the last a
+file descriptor. It ends when its input does, and on Linux dies with its parent.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import resource
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import BinaryIO
 
-from corpusmill.extractor.frames import READY, REQUEST, reply
+from corpusmill.extractor.frames import AT_WORK, LOT_BYTES, READY, RequestBuffer, reply
 from corpusmill.extractor.modes import MODES, Extraction, Mode, extract
 
 FAULTS_VARIABLE = "CORPUSMILL_TEST_FAULTS"
@@ -30,29 +30,33 @@ def main() -> int:
     if mode not in MODES:
         raise SystemExit(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     _die_with_parent()
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    replies = os.dup(1)
     os.dup2(2, 1)  # what a library prints does not belong into the protocol
     if mode in ("auto", "trafilatura", "union"):
         extract(WARM_UP, "trafilatura")
     extract(WARM_UP, mode)
+    at_work = mmap.mmap(int(sys.argv[4]), AT_WORK.size)
     _limit_memory(memory_mb)
-    _serve(os.fdopen(0, "rb", buffering=2**18), replies, mode, max_depth)
+    _serve(replies, at_work, mode, max_depth)
     return 0
 
 
-def _serve(requests: BinaryIO, replies: BinaryIO, mode: Mode, max_depth: int) -> None:
+def _serve(replies: int, at_work: mmap.mmap, mode: Mode, max_depth: int) -> None:
     with_faults = os.environ.get(FAULTS_VARIABLE) == "1"
+    requests = RequestBuffer()
     _write(replies, reply(READY, Extraction(None, reason="no_text")))
-    while head := requests.read(REQUEST.size):
-        number, size = REQUEST.unpack(head)
-        page = requests.read(size)
+    while data := os.read(0, LOT_BYTES):
+        answers = []
+        for number, page in requests.feed(data):
+            AT_WORK.pack_into(at_work, 0, number)
+            answers.append(reply(number, _extract(page, mode, max_depth, with_faults)))
+        _write(replies, b"".join(answers))
+
+
+def _extract(page: bytes, mode: Mode, max_depth: int, with_faults: bool) -> Extraction:
+    try:
         if with_faults and b"corpusmill-fault:" in page:
             _fail(page)
-        _write(replies, reply(number, _extract(page, mode, max_depth)))
-
-
-def _extract(page: bytes, mode: Mode, max_depth: int) -> Extraction:
-    try:
         return extract(page, mode, max_depth)
     except MemoryError:
         os._exit(os.EX_OSERR)  # the heap is full of half-built trees: only a new process is clean
@@ -60,10 +64,10 @@ def _extract(page: bytes, mode: Mode, max_depth: int) -> Extraction:
         return Extraction(None, reason="crashed")
 
 
-def _write(stream: BinaryIO, data: bytes) -> None:
+def _write(stream: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[stream.write(view) :]
+        view = view[os.write(stream, view) :]
 
 
 def _die_with_parent() -> None:
