@@ -59,6 +59,9 @@ class Decontaminate(Section):
         return self
 
 
+Preference = Annotated[str, Field(pattern=r"^(longest|oldest|newest|quality:[a-z0-9][a-z0-9._-]{0,63})$")]
+
+
 class Deduplicate(Section):
     """Exact and near duplicates, and repeated passages."""
 
@@ -66,8 +69,10 @@ class Deduplicate(Section):
         ("text",),
         description="By what documents are exact duplicates, in turn: payload bytes, normalised text, address.",
     )
-    prefer: Annotated[tuple[Literal["longest", "oldest", "newest"], ...], Field(strict=False)] = Field(
-        ("longest", "oldest"), description="Which of several copies is kept; ties end with doc_id."
+    prefer: Annotated[tuple[Preference, ...], Field(strict=False)] = Field(
+        ("longest", "oldest"),
+        description="Which of several copies is kept: longest, oldest, newest, or the highest score of a classifier,"
+        " quality:<name>; ties end with doc_id.",
     )
     policy: Literal["across", "within"] = Field(
         "across", description="Whether documents of other snapshots count as originals, or each snapshot stands alone."
@@ -97,13 +102,19 @@ class Deduplicate(Section):
     )
     memory_mb: int = where(2048, ge=1, description="Memory of a unit, about; what does not fit goes through the store.")
 
+    @property
+    def preferred_scores(self) -> tuple[str, ...]:
+        """Attribute groups whose scores `prefer` reads, `quality:<name>`."""
+        return tuple(key for key in self.prefer if key.startswith("quality:"))
+
     @model_validator(mode="after")
     def _rows_are_whole(self) -> Deduplicate:
         if self.num_perm % self.bands:
             raise ValueError(f"num_perm {self.num_perm} is not a multiple of bands {self.bands}")
         if 0 < self.substring_words < 50:
             raise ValueError(f"substring_words {self.substring_words}: shorter passages than 50 words are quotations")
-        if len(set(self.exact)) < len(self.exact) or {"oldest", "newest"} <= set(self.prefer):
+        twice = len(set(self.exact)) < len(self.exact) or len(set(self.prefer)) < len(self.prefer)
+        if twice or {"oldest", "newest"} <= set(self.prefer):
             raise ValueError("exact and prefer name each key once, and one of oldest and newest")
         if self.policy == "within" and (self.index or self.against):
             raise ValueError('policy "within" compares with no other snapshot: it goes without index and against')

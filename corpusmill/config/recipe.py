@@ -75,6 +75,16 @@ class Recipe(Section):
             raise ValueError("a source may not be called heldout: that is the name of a partition")
         return self
 
+    @model_validator(mode="after")
+    def _preferred_scores(self) -> Recipe:
+        known = [f"quality:{name}" for name in sorted(self.judge.quality)]
+        for key in self.deduplicate.preferred_scores:
+            if key not in known:
+                raise ValueError(
+                    f"deduplicate.prefer names {key!r}, and [judge.quality] has {', '.join(known) or 'no classifier'}"
+                )
+        return self
+
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """Read, override and check a recipe.

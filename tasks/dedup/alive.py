@@ -5,7 +5,7 @@ Arrays: N documents, in the order of shards and rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from corpusmill.config import Deduplicate
 from corpusmill.kernels.leaders import rank_by
 from corpusmill.store import Store
 from tasks.shards import Shard, fixed_binary
+from tasks.units import content_of
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -60,6 +61,7 @@ class Alive:
 def alive(shards: Sequence[Shard], config: Deduplicate, store: Store) -> Alive:
     """Read the columns, and rank by the recipe's preference."""
     shard_no, rows, doc_ids, sizes, words, dates = [], [], [], [], [], []
+    scores: dict[str, list[pa.ChunkedArray]] = {group: [] for group in config.preferred_scores}
     for number, shard in enumerate(shards):
         stage = store.table(shard.decisions, columns=["stage"]).column("stage")
         here = np.flatnonzero(stage.is_null().to_numpy())
@@ -71,15 +73,27 @@ def alive(shards: Sequence[Shard], config: Deduplicate, store: Store) -> Alive:
         sizes.append(measured.column("text_bytes").to_numpy())
         words.append(measured.column("word_total").to_numpy().astype(np.int32))
         dates.append(docs.column("date").combine_chunks())
+        for group, column in scores.items():  # of one column each
+            column.append(store.table(shard.attribute(group)).column(0).take(here))
     ids, text_bytes = _joined(doc_ids, "V16"), _joined(sizes, np.int64)
-    rank = rank_by(ids, [_preference(key, text_bytes, dates) for key in config.prefer]).astype(np.uint32)
+    rank = rank_by(ids, [_preference(key, text_bytes, dates, scores) for key in config.prefer]).astype(np.uint32)
     return Alive(_joined(shard_no, np.int32), _joined(rows, np.int32), ids, text_bytes, _joined(words, np.int32), rank)
 
 
-def _preference(key: str, text_bytes: Ints, dates: Sequence[pa.Array]) -> Ints:
-    """A column that is smaller for what is preferred; documents without a date come last."""
+def scores_read(shards: Sequence[Shard], config: Deduplicate) -> tuple[str, ...]:
+    """Content digests of the scores that the order of preference is made of: inputs of every unit that ranks."""
+    return tuple(content_of(shard.groups[group], group) for group in config.preferred_scores for shard in shards)
+
+
+def _preference(
+    key: str, text_bytes: Ints, dates: Sequence[pa.Array], scores: Mapping[str, Sequence[pa.ChunkedArray]]
+) -> Ints:
+    """A column that is smaller for what is preferred; documents without a date, or a score, come last."""
     if key == "longest":
         return -text_bytes
+    if key in scores:
+        parts = [pc.fill_null(pc.negate(pc.cast(part, pa.int64())), 1).to_numpy() for part in scores[key]]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
     column = pa.chunked_array(dates or [pa.array([], pa.string())]).dictionary_encode().unify_dictionaries()
     if not column.num_chunks:
         return np.zeros(0, np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from corpusmill.config import Recipe
 from corpusmill.kernels.addresses import normalised
 from corpusmill.store import Receipt, Store, Unit
-from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts
+from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts, scores_read
 from tasks.dedup.found import Old, Outcome, commit
 from tasks.dedup.history import Earlier, batches
 from tasks.shards import Shard, fixed_binary
@@ -33,6 +33,7 @@ def exact(shards: Sequence[Shard], recipe: Recipe, store: Store, earlier: Earlie
     inputs = tuple(content_of(s.decided, "decisions") + content_of(s.groups["digests"], "digests") for s in shards)
     if {"payload", "url"} & set(config.exact):
         inputs += tuple(content_of(s.documents, "documents") for s in shards)
+    inputs += scores_read(shards, config)
     settings: dict[str, object] = {
         "by": list(config.exact),
         "prefer": list(config.prefer),

@@ -26,7 +26,7 @@ from corpusmill.config import Deduplicate, Recipe
 from corpusmill.kernels import edits, passages
 from corpusmill.store import Output, Receipt, Store, Unit
 from tasks.dedup import search
-from tasks.dedup.alive import Alive
+from tasks.dedup.alive import Alive, scores_read
 from tasks.dedup.cut import by_number, in_groups, inputs_of
 from tasks.dedup.tables import by_range, narrow
 from tasks.shards import Shard
@@ -161,7 +161,8 @@ def plan_unit(job: Job) -> Done:
     item: Plan = job.item
     store, config = store_at(job.uri), job.recipe.deduplicate
     decided = tuple(content_of(shard.decided, "decisions") for shard in item.shards)
-    made_of = (content_of(item.exact, "found"), content_of(item.near, "found"), *decided)
+    found = (content_of(item.exact, "found"), content_of(item.near, "found"))
+    made_of = (*found, *decided, *scores_read(item.shards, config))
     what = {"prefer": list(config.prefer), "memory_mb": config.memory_mb, **dict(item.kind.settings)}
     unit = Unit(f"{item.kind.stage}.plan", VERSION, what, made_of)
 

@@ -19,7 +19,7 @@ from corpusmill.kernels import jaccard, lsh, minhash
 from corpusmill.kernels.leaders import Keepers, KeeperSearch, KeptBefore
 from corpusmill.store import Draft, Receipt, Store, Unit
 from tasks.dedup import index, proof
-from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts
+from tasks.dedup.alive import Alive, Ints, alive, attribute, digests_column, salts, scores_read
 from tasks.dedup.found import Old, Outcome, commit
 from tasks.dedup.history import Earlier, batches, rows_of, settings, shingling, stored_sets
 from tasks.shards import Shard, fixed_binary
@@ -49,7 +49,8 @@ def unit_of(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, earlier: Ea
     inputs = tuple(
         item for s in shards for item in (content_of(s.decided, "decisions"), digests_of(s), *s.view_inputs("clean"))
     )
-    return Unit("near", VERSION, what, (content_of(exact, "found"), *inputs), {}, libraries(LIBRARIES))
+    made_of = (content_of(exact, "found"), *inputs, *scores_read(shards, config))
+    return Unit("near", VERSION, what, made_of, {}, libraries(LIBRARIES))
 
 
 def digests_of(shard: Shard) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
+from corpusmill.config import parse_recipe
 from corpusmill.errors import UsageError
 from corpusmill.kernels.addresses import normalised
+from corpusmill.store import Unit
 from tasks import dedup
 from tests.dedup.corpus import Doc, doc_id, families, recipe, shards, store_at
 
@@ -34,6 +39,44 @@ def test_preference_is_declared(tmp_path, prefer, kept):
     gone, _ = found([docs], recipe(prefer=prefer), store_at(tmp_path / "s"))
     assert {v["keeper"] for v in gone.values()} == {doc_id(kept)}
     assert len(gone) == 2
+
+
+def scored(part, scores, store):
+    """The shard with scores of a classifier called `prose`; None: of a document that it was spared."""
+    receipt = store.commit(
+        Unit("quality", 1, {"scores": scores}, (part.decided.key,)),
+        {"quality:prose": store.draft_table(pa.table({"quality_prose_e6": pa.array(scores, pa.int32())}))},
+    )
+    return replace(part, groups={**part.groups, "quality:prose": receipt})
+
+
+def test_the_best_score_is_preferred_and_another_score_is_another_unit(tmp_path):
+    store, plain = store_at(tmp_path / "s"), recipe()
+    docs = [Doc("low", TEXT, "2026-01"), Doc("unscored", TEXT), Doc("high", TEXT.upper(), "2026-03")]
+    made = by_score(("quality:prose", "oldest"))
+    first, second, again = (
+        dedup.exact([scored(*shards([docs], plain, store), scores, store)], made, store).receipt
+        for scores in ([100, None, 900_000], [900_000, None, 100], [100, None, 900_000])
+    )
+    kept = [{r["keeper"] for r in store.table(r.outputs["found"]).to_pylist()} - {None} for r in (first, second)]
+    assert kept == [{doc_id("high")}, {doc_id("low")}]
+    assert first.key == again.key != second.key
+
+
+def by_score(prefer, classifiers=("prose",)):
+    quality = {name: {"model": f"{name}.ftz"} for name in classifiers}
+    source = {"made": {"kind": "jsonl", "root": "nowhere"}}
+    data = {"name": "made", "source": source, "judge": {"quality": quality}, "deduplicate": {"prefer": prefer}}
+    return parse_recipe(data, "made")
+
+
+def test_a_preference_that_is_not_known_says_what_is(tmp_path):
+    with pytest.raises(UsageError, match=r"prefer names 'quality:prose', and \[judge.quality\] has quality:other"):
+        by_score(["quality:prose"], ["other"])
+    with pytest.raises(UsageError, match=r"prefer.*longest"):
+        by_score(["shortest"])
+    with pytest.raises(UsageError, match="each key once"):
+        by_score(["quality:prose", "quality:prose"])
 
 
 def test_payload_text_and_address_in_turn_with_one_keeper_at_the_end(tmp_path):
