@@ -37,7 +37,7 @@ from extractor_training.unnamed import unnamed
 
 SETS = ("article-extraction-benchmark", "wcxb-dev")
 """MIT and CC-BY-4.0."""
-ASKED = 0.10
+ASKED = 0.05
 """Share of the training pages on which trafilatura is asked."""
 
 
