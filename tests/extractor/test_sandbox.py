@@ -13,7 +13,7 @@ import pytest
 
 from corpusmill.errors import MillError
 from corpusmill.extractor import sandbox as module
-from corpusmill.extractor.frames import ReplyBuffer, reply
+from corpusmill.extractor.frames import ReplyBuffer, RequestBuffer, reply, request
 from corpusmill.extractor.modes import Extraction, extract
 from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
 from corpusmill.extractor.worker import FAULTS_VARIABLE
@@ -159,3 +159,11 @@ def test_replies_arrive_whole_whatever_the_pieces() -> None:
     buffer = ReplyBuffer()
     got = [one for i in range(len(data)) for one in buffer.feed(data[i : i + 1])]
     assert [(one.number, one.extraction) for one in got] == list(enumerate(sent))
+
+
+def test_requests_arrive_whole_whatever_the_pieces() -> None:
+    sent = [(7, "ü".encode() * 9), (8, b""), (9, b"<p>x")]
+    data = b"".join(piece for number, page in sent for piece in request(number, page))
+    for width in (1, 5, len(data)):
+        buffer = RequestBuffer()
+        assert [one for i in range(0, len(data), width) for one in buffer.feed(data[i : i + width])] == sent
