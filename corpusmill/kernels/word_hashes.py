@@ -7,7 +7,6 @@ words, and whatever is not ASCII, is read as the word table reads it.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numba
@@ -18,19 +17,18 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from corpusmill.kernels import bytehash, hashing, unicode_table, utf8, word_scan
+from corpusmill.kernels import bytehash, bytemasks, hashing, unicode_table, utf8, word_scan
 from corpusmill.kernels.bytehash import SEED, U, absorb, address_of, load8, load64, load_chunk, lower_ascii
+from corpusmill.kernels.bytemasks import block, in_span, lowest_bit
 from corpusmill.kernels.hashing import mix64
 from corpusmill.kernels.sources import digest
-from corpusmill.kernels.unicode_table import KIND_SHIFT, Kind, load_table
-from corpusmill.kernels.word_scan import decode_fast, token
+from corpusmill.kernels.unicode_table import load_table
+from corpusmill.kernels.word_scan import BLANK, JOINTS, LETTERS, SIGNS, WIDE, byte_classes, decode_fast, token
 from corpusmill.kernels.words import IS_WORD, text_buffers
 
 _ALL = U(0xFFFFFFFFFFFFFFFF)
 _SMALL = U(0x2020202020202020)
 _WORD = U(IS_WORD)
-_BLANK, _SIGN, _JOINT, _LETTER, _WIDE = (U(c) for c in range(5))
-"""Classes of bytes: blank, symbol, ASCII that may join words, ASCII letter or digit, part of a longer character."""
 
 
 def word_hashes(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
@@ -51,51 +49,13 @@ def word_hashes(text: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         folded = np.empty(room, np.uint64)
         n = int(
             _scan(
-                address_of(data), U(len(data)), bounds, address_of(load_table()), address_of(_byte_classes()),
+                address_of(data), U(len(data)), bounds, address_of(load_table()), address_of(byte_classes()),
                 address_of(masks[0]), address_of(masks[1]), U(room), offsets, folded,
             )
         )  # fmt: skip
         if n <= room:
             break
     return offsets, folded[:n]
-
-
-@cache
-def _byte_classes() -> NDArray[np.uint8]:
-    """Class of each byte, uint8[256]."""
-    by_kind = {Kind.SEPARATOR: _BLANK, Kind.WORD: _LETTER, Kind.JOINER: _JOINT, Kind.NUMERIC: _JOINT}
-    kinds = [Kind(int(entry) >> KIND_SHIFT & 7) for entry in load_table()[:0x80]]
-    return np.array([by_kind.get(kind, _SIGN) for kind in kinds] + [_WIDE] * 0x80, np.uint8)
-
-
-def _of_64_bytes(kind: str) -> Any:
-    """Which of the 64 bytes at an address are of a kind, bit i being byte i."""
-    bytes_64 = ir.VectorType(ir.IntType(8), 64)
-
-    def of_64_bytes(context: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            def all_of(byte: int) -> Any:
-                return ir.Constant(bytes_64, [ir.Constant(ir.IntType(8), byte)] * 64)
-
-            at = builder.load(builder.inttoptr(args[0], bytes_64.as_pointer()), align=1)
-            if kind == "letters":
-                small = builder.or_(at, all_of(0x20))
-                letter = builder.icmp_unsigned("<", builder.sub(small, all_of(0x61)), all_of(26))
-                found = builder.or_(letter, builder.icmp_unsigned("<", builder.sub(at, all_of(0x30)), all_of(10)))
-            else:
-                found = builder.icmp_signed("<", at, all_of(0))
-            return builder.bitcast(found, ir.IntType(64))
-
-        return types.uint64(types.uint64), codegen
-
-    return of_64_bytes
-
-
-def _count_zeros(context: Any, bits: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), codegen
 
 
 def _put(context: Any, address: Any, value: Any) -> Any:
@@ -106,36 +66,20 @@ def _put(context: Any, address: Any, value: Any) -> Any:
     return types.none(types.uint64, types.uint64), codegen
 
 
-_letters: Any = intrinsic(_of_64_bytes("letters"))
-_wide: Any = intrinsic(_of_64_bytes("wide"))
-_zeros: Any = intrinsic(_count_zeros)
-"""Zeros below the lowest bit; 64 where there is none."""
 _store64: Any = intrinsic(_put)
 """Put a value at an address."""
 
 
 @numba.njit(nogil=True, inline="always")
-def _mark(text: U, size: U, data_end: U, letters: U, wide: U) -> U:
+def _mark(at: U, end: U, letters: U, wide: U) -> U:
     """Masks of a text, 64 bytes each, and an empty one after the last. Returns their number without that."""
     b = U(0)
-    while b * U(64) < size:
-        at, left = text + b * U(64), size - b * U(64)
-        a, w = U(0), U(0)
-        if at + U(64) <= data_end:
-            a, w = _letters(at), _wide(at)
-        else:
-            k = U(0)
-            while k < left:  # the last bytes of all: none beyond is read
-                byte = load8(at + k)
-                small = byte | U(0x20)
-                a |= U(U(0x61) <= small <= U(0x7A) or U(0x30) <= byte <= U(0x39)) << k
-                w |= (byte >> U(7)) << k
-                k += U(1)
-        if left < U(64):
-            inside = (U(1) << left) - U(1)
-            a, w = a & inside, w & inside
-        _store64(letters + U(8) * b, a)
-        _store64(wide + U(8) * b, w)
+    while at < end:
+        place, shift, keep = block(at, end)
+        found = in_span(place, U(0x20), U(0x61), U(26)) | in_span(place, U(0), U(0x30), U(10))
+        _store64(letters + U(8) * b, (found >> shift) & keep)
+        _store64(wide + U(8) * b, (in_span(place, U(0), U(0x80), U(0x80)) >> shift) & keep)
+        at += U(64)
         b += U(1)
     _store64(letters + U(8) * b, U(0))
     return b
@@ -147,11 +91,11 @@ def _end_of_run(letters: U, i: U) -> U:
     b = i >> U(6)
     others = ~load64(letters + U(8) * b) >> (i & U(63))
     if others != U(0):
-        return i + _zeros(others)
+        return i + lowest_bit(others)
     b += U(1)
     while ~load64(letters + U(8) * b) == U(0):
         b += U(1)
-    return b * U(64) + _zeros(~load64(letters + U(8) * b))
+    return b * U(64) + lowest_bit(~load64(letters + U(8) * b))
 
 
 @numba.njit(nogil=True, inline="always")
@@ -190,7 +134,7 @@ def _compiled(sources: int) -> Any:
         for d in range(len(bounds) - 1):
             offsets[d] = n
             text, size = data + U(bounds[d]), U(bounds[d + 1]) - U(bounds[d])
-            blocks = _mark(text, size, data + data_bytes, letters, wide)
+            blocks = _mark(text, text + size, letters, wide)
             done = U(0)  # bytes before belong to tokens already
             b, letter_before, wide_before = U(0), U(0), U(0)
             while b < blocks:
@@ -200,7 +144,7 @@ def _compiled(sources: int) -> Any:
                 first = b * U(64)
                 b += U(1)
                 while begins != U(0):
-                    i = first + _zeros(begins)
+                    i = first + lowest_bit(begins)
                     begins &= begins - U(1)
                     if i < done:
                         continue
@@ -208,14 +152,14 @@ def _compiled(sources: int) -> Any:
                         return room + U(1)
                     if load8(text + i) < U(0x80):
                         end = _end_of_run(letters, i)
-                        after = load8(classes + load8(text + end)) if end < size else _BLANK
-                        if after == _JOINT and end + U(1) < size:  # one joint may join what stands around it
+                        after = load8(classes + load8(text + end)) if end < size else BLANK
+                        if after == JOINTS and end + U(1) < size:  # one joint may join what stands around it
                             after = load8(classes + load8(text + end + U(1)))
-                        if after <= _JOINT:
+                        if after != LETTERS and after != WIDE:
                             folded[n] = _hash_lower(text + i, end - i, data + data_bytes)
                             n += U(1)
                             continue
-                    elif i > done and load8(classes + load8(text + i - U(1))) in (_SIGN, _JOINT):
+                    elif i > done and load8(classes + load8(text + i - U(1))) in (SIGNS, JOINTS):
                         i -= U(1)  # a mark belongs to the sign it follows
                     code, entry, width = decode_fast(text + i, text + size, table)
                     while True:
@@ -236,4 +180,4 @@ def _compiled(sources: int) -> Any:
     return scan
 
 
-_scan = _compiled(digest(bytehash, hashing, unicode_table, utf8, word_scan))
+_scan = _compiled(digest(bytehash, bytemasks, hashing, unicode_table, utf8, word_scan))

@@ -43,9 +43,9 @@ _JOINER, _NUMERIC = np.uint64(Kind.JOINER), np.uint64(Kind.NUMERIC)
 _FOLD, _SHIFT, _DIGIT = np.uint64(FOLD_MASK), np.uint64(KIND_SHIFT), np.uint64(DIGIT)
 _ALPHA, _NON_PUNCTUATION = np.uint64(ALPHA), np.uint64(NON_PUNCTUATION)
 
-# Classes of bytes: blank, symbol, ASCII letter or digit, ASCII that may join words, part of a longer character.
 _ALL = U(0xFFFFFFFFFFFFFFFF)
-_BLANK, _SIGNS, _LETTERS, _JOINTS, _WIDE = (U(c) for c in range(5))
+BLANK, SIGNS, LETTERS, JOINTS, WIDE = (U(c) for c in range(5))
+"""Classes of bytes: blank, symbol, ASCII letter or digit, ASCII that may join words, part of a longer character."""
 
 
 @cache
@@ -67,9 +67,9 @@ def _hash_signs(signs: NDArray[np.uint64]) -> None:
 @cache
 def byte_classes() -> NDArray[np.uint8]:
     """Class of each byte, uint8[256]."""
-    by_kind = {Kind.SEPARATOR: _BLANK, Kind.WORD: _LETTERS, Kind.JOINER: _JOINTS, Kind.NUMERIC: _JOINTS}
+    by_kind = {Kind.SEPARATOR: BLANK, Kind.WORD: LETTERS, Kind.JOINER: JOINTS, Kind.NUMERIC: JOINTS}
     kinds = [Kind(int(entry) >> KIND_SHIFT & 7) for entry in load_table()[:0x80]]
-    return np.array([by_kind.get(kind, _SIGNS) for kind in kinds] + [_WIDE] * 0x80, np.uint8)
+    return np.array([by_kind.get(kind, SIGNS) for kind in kinds] + [WIDE] * 0x80, np.uint8)
 
 
 @numba.njit(nogil=True, inline="always")
@@ -265,19 +265,19 @@ def scan(
             if i >= end:
                 continue
             now = load8(classes + load8(text + i))
-            after = load8(classes + load8(text + end)) if end < size else _BLANK
-            if now == _LETTERS:
-                whole = after <= _SIGNS
-                if after == _JOINTS:  # one joint between letters may join: the loop below knows
-                    next_one = load8(classes + load8(text + end + U(1))) if end + U(1) < size else _BLANK
-                    whole = next_one != _LETTERS and next_one != _WIDE
+            after = load8(classes + load8(text + end)) if end < size else BLANK
+            if now == LETTERS:
+                whole = after <= SIGNS
+                if after == JOINTS:  # one joint between letters may join: the loop below knows
+                    next_one = load8(classes + load8(text + end + U(1))) if end + U(1) < size else BLANK
+                    whole = next_one != LETTERS and next_one != WIDE
             else:
-                whole = now != _WIDE and after != _WIDE and end == i + U(1)
+                whole = now != WIDE and after != WIDE and end == i + U(1)
             if n + (end - i) > room:
                 return room + U(1)
             if whole:
                 start[n], stop[n], chars[n] = i, end, end - i
-                if now == _LETTERS:
+                if now == LETTERS:
                     exact[n], folded[n], letter = _hash_ascii(text + i, end - i)
                     flags[n] = np.uint8(HAS_NON_PUNCTUATION | IS_WORD) | np.uint8(letter)
                 else:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from corpusmill.kernels.word_hashes import _byte_classes, word_hashes
+from corpusmill.kernels.word_hashes import word_hashes
+from corpusmill.kernels.word_scan import LETTERS, WIDE, byte_classes
 from corpusmill.kernels.words import IS_WORD, word_table
 from tests.kernels.texts import batches, column
 
@@ -53,10 +54,10 @@ def test_texts_of_one_letter_words_and_scripts_without_spaces() -> None:
 
 
 def test_letters_and_digits_of_the_masks_are_those_of_the_unicode_table() -> None:
-    classes = _byte_classes()
+    classes = byte_classes()
     letters = [byte for byte in range(256) if chr(byte).isalnum() and byte < 0x80]
-    assert np.flatnonzero(classes == 3).tolist() == letters
-    assert np.flatnonzero(classes == 4).tolist() == list(range(0x80, 0x100))
+    assert np.flatnonzero(classes == LETTERS).tolist() == letters
+    assert np.flatnonzero(classes == WIDE).tolist() == list(range(0x80, 0x100))
 
 
 def test_real_pages(data_dir) -> None:
