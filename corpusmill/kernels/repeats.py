@@ -40,8 +40,8 @@ def count_repeats(table: WordTable) -> NDArray[np.int64]:
     counts = np.zeros((len(table), len(REPEAT_COUNTS)), np.int64)
     longest = int(np.diff(table.offsets).max(initial=0))
     heads = np.empty(1 << max(4, (4 * longest).bit_length()), np.int32)
-    room = np.empty((4, longest + 1), np.int32)
-    _count(table.offsets, table.exact, table.chars, heads, room[0], room[1], room[2], room[3], counts)
+    room = np.empty((5, longest + 1), np.int32)
+    _count(table.offsets, table.exact, table.chars, heads, room[0], room[1], room[2], room[3], room[4], counts)
     return counts
 
 
@@ -90,18 +90,35 @@ def _pairs(
 
 @numba.njit(nogil=True, inline="always")
 def _longer(
+    exact: NDArray[np.uint64],
+    last: U,
     places: NDArray[np.int32],
     found: U,
     heads: NDArray[np.int32],
+    rest: NDArray[np.int32],
     shorter: NDArray[np.int32],
     group: NDArray[np.int32],
     times: NDArray[np.int32],
 ) -> None:
-    """As `_pairs`, of pairs of shorter n-grams at some places."""
-    mask = _cleared(heads, found)
-    j = U(0)
+    """As `_pairs`, of pairs of shorter n-grams at some places; `last`: where the last token of place 0 is.
+
+    Most are told without the table: they end with the same token as the n-gram at the first place of their shorter one.
+    """
+    left, j = U(0), U(0)
     while j < found:
         i = U(places[j])
+        first = U(shorter[i])
+        same = U(exact[last + i] == exact[last + first])
+        times[i] = 0
+        times[first] += same
+        group[i] = first
+        rest[left] = i
+        left += U(1) - same
+        j += U(1)
+    mask = _cleared(heads, left)
+    j = U(0)
+    while j < left:
+        i = U(rest[j])
         one, two = shorter[i], shorter[i + U(1)]
         slot = ((U(one) * _BASE + U(two)) * _BASE >> U(32)) & mask
         first = _first(heads, slot, i)
@@ -109,7 +126,6 @@ def _longer(
             slot = (slot + U(1)) & mask
             first = _first(heads, slot, i)
         heads[slot] = first + U(1)
-        times[i] = 0
         times[first] += 1
         group[i] = first
         j += U(1)
@@ -122,6 +138,7 @@ def _count(
     chars: NDArray[np.int32],
     heads: NDArray[np.int32],
     places: NDArray[np.int32],
+    rest: NDArray[np.int32],
     group: NDArray[np.int32],
     shorter: NDArray[np.int32],
     times: NDArray[np.int32],
@@ -143,7 +160,7 @@ def _count(
                 break
             if n > 2:
                 group, shorter = shorter, group
-                _longer(places, found, heads, shorter, group, times)
+                _longer(exact, begin + size - U(1), places, found, heads, rest, shorter, group, times)
                 found = _repeated(places, group, times, found)
             if n < 5:
                 counts[d, n - 2] = _top(chars, begin, size, places, found, group, times)
