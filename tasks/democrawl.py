@@ -75,7 +75,7 @@ def make(folder: Path, size: int | None = None) -> Path:
     truth.jsonl: one line a response or revisit, which says where it is, what it is, what it is a copy of.
 
     Args:
-        size: make pages of only so many articles (at least 40), for a smaller crawl; else of all.
+        size: make pages of only so many articles (at least 42), for a smaller crawl; else of all.
 
     Returns:
         `folder`.
