@@ -63,7 +63,7 @@ def rejects(
     done = labels.ask(data.store, data.name, data.digest, rows, show, answer)
     says = f"{done['keep']} to keep, {done['drop']} to drop, {done['skipped']} skipped"
     options.answer(
-        {"manifest": data.digest, "labelled": done}, f"{data.short}: {says}. `mill rejects --rates` sums up."
+        {"manifest": data.digest, "labelled": done}, f"{data.short}: {says}. `mill rejects {data.short} --rates`"
     )
 
 

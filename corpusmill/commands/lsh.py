@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from corpusmill.commands.common import Output, table
+from corpusmill.errors import UsageError
 
 
 def lsh(
@@ -26,6 +27,8 @@ def lsh(
     from corpusmill.kernels.scurve import choices, recommended
     from corpusmill.report.scurve import drawn, drawn_svg
 
+    if not 16 <= num_perm <= 1024:
+        raise UsageError(f"--num-perm {num_perm}", "expected 16 to 1024, as recipes take, for example 112")
     best = recommended(threshold, num_perm, recall)
     rows = [
         (

@@ -51,7 +51,7 @@ class Quality(Section):
 
     model: str = where(description="The model's file; its digest is part of the identity.")
     min_score: float | None = Field(
-        None, ge=0, le=1, strict=False, description="Documents below it end as low_quality; `mill quality threshold`."
+        None, ge=0, le=1, strict=False, description="Documents below it end as low_quality; `mill quality score` shows."
     )
     buckets: Annotated[tuple[Share, ...], Field(strict=False)] = Field(
         (), description="Ascending scores that cut what is kept into partitions `<source>-<name><number>`."

@@ -91,6 +91,8 @@ def _faults(err: ValidationError, kind: type[Section], noun: str) -> Iterator[st
             yield f"{place}: unknown key" + (f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}")
         elif fault["type"] == "missing":
             yield f"{place}: missing"
+        elif fault["type"] == "tuple_type":
+            yield f'{place}: expected a list, for example ["a", "b"] (in quotes behind --set), given {given!r}'
         else:
             shown = "" if isinstance(given, (dict, BaseModel)) else f", given {given!r}"
             yield f"{place}: {fault['msg'].removeprefix('Value error, ')}{shown}"

@@ -129,6 +129,8 @@ def written_out(found: Mapping[str, Any], everything: bool) -> str:
         for entry in found["benchmarks"]
     ]
     heads = ("benchmark", "n", "by n-grams", "whole", "too short", "items found", "documents", "licence")
+    if not rows:
+        return "screened against no benchmark: the recipe of this dataset names none in [decontaminate]"
     shown = [table(heads, rows, numbers=(1, 2, 3, 4, 5, 6)), "", *planted(found["planted"])]
     if found["exempted_ngrams"]:
         shown += ["", "exempted n-grams (common phrases), with their contexts:"]

@@ -212,7 +212,7 @@ def folder_of(root: str) -> Path:
     """
     folder = Path(unquote(urlsplit(root).path) if root.startswith("file://") else root)
     if not folder.is_dir():
-        raise NotFound(f"source root {root!r} is not a folder", f"looked in {Path.cwd()}", "Check source.*.root.")
+        raise NotFound(f"no source root {root!r}", f"expected a folder {folder.absolute()}", "Check source.*.root.")
     return folder
 
 

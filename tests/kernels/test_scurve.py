@@ -63,3 +63,4 @@ def test_command_draws_and_answers(tmp_path, capsys):
     assert answer["recommended"]["bands"] * answer["recommended"]["rows"] == 112
     assert answer["recommended"]["at_threshold"] >= 0.99
     assert cli.run(["lsh", "--threshold", "2"]) == 2
+    assert cli.run(["lsh", "--num-perm", "7"]) == 2
