@@ -65,7 +65,10 @@ def _backend(uri: str) -> Backend:
         raise UsageError(
             f"{uri} is no address of a store.", "Known are a folder and s3://bucket/prefix.", "Check --store."
         )
-    return FolderBackend(Path(rest if separator else uri).expanduser().absolute())
+    folder = Path(rest if separator else uri).expanduser().absolute()
+    if file := next((part for part in (folder, *folder.parents) if part.is_file()), None):
+        raise UsageError(f"{uri} cannot be a store.", f"{file} is a file; a store is a folder.", "Check --store.")
+    return FolderBackend(folder)
 
 
 def _create_store(backend: Backend) -> Store:

@@ -61,6 +61,13 @@ def test_a_file_address_is_a_folder_and_other_schemes_are_usage_errors(tmp_path)
             open_store(wrong)
 
 
+def test_a_file_in_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("no store")
+    for uri in (tmp_path / "file", tmp_path / "file" / "store"):
+        with pytest.raises(UsageError, match=f"{tmp_path}/file is a file"):
+            open_store(uri, create=True)
+
+
 def test_a_store_can_be_read_without_the_right_to_write(folder_store):
     receipt = folder_store.commit(UNIT, {"x": folder_store.draft_bytes(b"x")})
     root = Path(folder_store.uri)
