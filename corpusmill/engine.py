@@ -128,7 +128,13 @@ class Engine:
     ) -> dict[Future[R], int]:
         with self._lock:
             self._refuse_if_closed()  # a worker that is started now would not be killed
-            return {pool.submit(fn, items[i]): i for i in todo}
+            try:
+                return {pool.submit(fn, items[i]): i for i in todo}
+            except OSError as err:
+                if err.errno is not None:
+                    raise
+                # "handle is closed": a worker died, and the pool ended while it started another one
+                raise BrokenProcessPool(str(err)) from err
 
     def _refuse_if_closed(self) -> None:
         if self._closed:

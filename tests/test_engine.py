@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,20 @@ def test_workers_that_keep_dying_end_as_incomplete(engine):
     with pytest.raises(Incomplete, match="2 of 2 units have no result"):
         engine.map(die, [1, 2])
     assert engine.map(double, [1, 2]) == [2, 4]
+
+
+def test_a_pool_that_ends_while_it_starts_a_worker_is_replaced(engine, monkeypatch):
+    submit, seen = ProcessPoolExecutor.submit, []
+
+    def closed_at_first(pool, fn, *args):
+        seen.append(pool)
+        if len(seen) == 2:
+            raise OSError("handle is closed")
+        return submit(pool, fn, *args)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", closed_at_first)
+    assert engine.map(double, [1, 2]) == [2, 4]
+    assert seen[0] is seen[1] is not seen[2]
 
 
 def test_several_threads_share_one_pool(engine):

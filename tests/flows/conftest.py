@@ -1,4 +1,4 @@
-"""One real Prefect server with its workers for all tests of a session that need one."""
+"""One real Prefect server with its workers for all tests of this folder: an idle one takes a fifth of a core."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Alerts:
     told: list[dict[str, str]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def platform(tmp_path_factory: pytest.TempPathFactory, alerts: Alerts) -> Iterator[supervisor.Platform]:
     """Server, pools, deployments, automations and workers, in a home of their own; this process is a client of it."""
     before = dict(os.environ)
