@@ -7,6 +7,7 @@ only what is missing is done.
 
 from __future__ import annotations
 
+import os
 import builtins
 import tempfile
 import threading
@@ -66,7 +67,7 @@ def _backend(uri: str) -> Backend:
             f"{uri} is no address of a store.", "Known are a folder and s3://bucket/prefix.", "Check --store."
         )
     folder = Path(rest if separator else uri).expanduser().absolute()
-    if file := next((part for part in (folder, *folder.parents) if part.is_file()), None):
+    if file := next(filter(os.path.isfile, (folder, *folder.parents)), None):  # False also where it may not be seen
         raise UsageError(f"{uri} cannot be a store.", f"{file} is a file; a store is a folder.", "Check --store.")
     return FolderBackend(folder)
 
