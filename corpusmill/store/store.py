@@ -7,8 +7,8 @@ only what is missing is done.
 
 from __future__ import annotations
 
-import os
 import builtins
+import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
