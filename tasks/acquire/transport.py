@@ -212,7 +212,8 @@ def folder_of(root: str) -> Path:
     """
     folder = Path(unquote(urlsplit(root).path) if root.startswith("file://") else root)
     if not folder.is_dir():
-        raise NotFound(f"no source root {root!r}", f"expected a folder {folder.absolute()}", "Check source.*.root.")
+        where = f"looked for {folder.absolute()}"
+        raise NotFound(f"source root {root!r} is not a folder", where, "Check source.*.root.")
     return folder
 
 
