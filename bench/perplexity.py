@@ -11,7 +11,6 @@ Training runs in a process of its own, whose largest resident set is what counts
 
 from __future__ import annotations
 
-import resource
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 from bench.common import arguments, judged, note, report, run
 from bench.texts import texts
 from corpusmill.commands.common import table
+from corpusmill.processes import peak_bytes
 
 MB = 1000
 QUICK_MB = 10
@@ -83,8 +83,7 @@ def train(text: Path, model: Path) -> dict[str, Any]:
 
     began = time.process_time()
     card = perplexity.train(corpus.texts([str(text)], "", by_line=True), model)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"card": card, "cpu_s": round(time.process_time() - began, 1), "peak": peak}
+    return {"card": card, "cpu_s": round(time.process_time() - began, 1), "peak": peak_bytes()}
 
 
 def write(path: Path, size: int) -> None:

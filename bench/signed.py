@@ -23,8 +23,9 @@ from bench.peers.stopwatch import cpu_seconds
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.kernels.crowds import decode
 from corpusmill.kernels.leaders import KeeperSearch
+from corpusmill.processes import forget_peak, peak_bytes
 from corpusmill.store import Output, Receipt, Store, Unit, open_store
-from tasks.dedup import keys, memory, parts, rounds, search
+from tasks.dedup import keys, parts, rounds, search
 from tasks.dedup.alive import attribute, digests_column
 from tasks.dedup.cut import Cut, by_number
 from tasks.dedup.found import FOUND
@@ -196,9 +197,9 @@ def main(argv: list[str]) -> None:
     warm = folder / "warm"
     grouped_warm = [shards(warm, 2000), grouped(warm, 2000, 512), grouped(warm, 2000, 1)]
     assert len(grouped_warm) == 3
-    memory.forget_peak()
+    forget_peak()
     result = grouped(folder / "store", docs, memory_mb)
-    told: dict[str, Any] = {**vars(result), "docs": docs, "memory_mb": memory_mb, "peak_bytes": memory.peak_bytes()}
+    told: dict[str, Any] = {**vars(result), "docs": docs, "memory_mb": memory_mb, "peak_bytes": peak_bytes()}
     print(json.dumps(told))
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +23,7 @@ from corpusmill.canonical import canonical_json
 from corpusmill.commands.common import human_bytes, table
 from corpusmill.config import load_recipe
 from corpusmill.measured import measured_batch
+from corpusmill.processes import peak_bytes
 from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Store, Unit, open_store
 from tasks.filter import decide_rows
@@ -91,8 +90,7 @@ def _measured(store: Store, manifest: Mapping[str, Any], repeats: int) -> dict[s
             began = time.perf_counter()
             whatif(store, "0" * 64, manifest, moves, 0)
             seconds.setdefault("|".join(moves), []).append(round(time.perf_counter() - began, 4))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {"first": round(first, 2), "seconds": seconds, "peak": peak}
+    return {"first": round(first, 2), "seconds": seconds, "peak": peak_bytes()}
 
 
 def made_up(store: Store, rows: int) -> dict[str, Any]:

@@ -7,11 +7,14 @@ elsewhere `ps`.
 from __future__ import annotations
 
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -199,3 +202,21 @@ def supervise(
             stop([proc for proc in seen if alive(proc)], grace_s=2.0)
             child.wait()
     return child.returncode
+
+
+def forget_peak() -> None:
+    """Let `peak_bytes` begin anew, where the system can (Linux)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak_bytes() -> int:
+    """Most memory that this process held since `forget_peak`; elsewhere than on Linux, ever.
+
+    Not `ru_maxrss` on Linux: a process begins with that of the one which started it.
+    """
+    with suppress(OSError):
+        found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
+        if found:
+            return int(found[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

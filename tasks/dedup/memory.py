@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import resource
 import secrets
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,26 +20,9 @@ from typing import Any
 from corpusmill.canonical import canonical_json
 from corpusmill.config import Recipe
 from corpusmill.errors import MillError
+from corpusmill.processes import forget_peak, peak_bytes
 from corpusmill.store import Store
 from tasks.units import Done, Job, Runner
-
-
-def forget_peak() -> None:
-    """Let `peak_bytes` begin anew, where the system can (Linux)."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def peak_bytes() -> int:
-    """Most memory that this process held since `forget_peak`; elsewhere than on Linux, ever.
-
-    Not `ru_maxrss` on Linux: a process begins with that of the one which started it.
-    """
-    with suppress(OSError):
-        found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE)
-        if found:
-            return int(found[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 @dataclass(frozen=True)

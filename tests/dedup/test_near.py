@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from corpusmill.engine import Engine
+from corpusmill.processes import forget_peak, peak_bytes
 from tasks import dedup
-from tasks.dedup import memory
 from tests.dedup.corpus import Doc, families, recipe, shards, store_at
 
 
@@ -102,12 +102,12 @@ def test_the_memory_that_units_took_is_kept_beside_what_was_granted(tmp_path, me
 
 
 def test_what_a_unit_held_is_seen_and_forgotten():
-    memory.forget_peak()
-    before = memory.peak_bytes()
+    forget_peak()
+    before = peak_bytes()
     assert len(bytearray(2**27)) == 2**27
-    assert memory.peak_bytes() > before + 2**26
-    memory.forget_peak()
-    assert memory.peak_bytes() < before + 2**26
+    assert peak_bytes() > before + 2**26
+    forget_peak()
+    assert peak_bytes() < before + 2**26
 
 
 def crowd(count):
