@@ -227,25 +227,19 @@ def _prepared(
 @contextmanager
 def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterator[tuple[Record, Runner]]:
     """Processes for units, shown as they run, and the record of the run that counts them."""
+    from corpusmill.compiled import is_warm
     from corpusmill.engine import Engine
     from tasks.progress import shown
     from tasks.traffic import recorded
 
-    if not _compiled():
-        print("compiling kernels first: some minutes of CPU, once for this installation", file=sys.stderr)
+    if not is_warm():
+        print("compiling kernels first: some minutes of CPU, once for this machine", file=sys.stderr)
     with (
         recorded(store, verb, name) as record,
         Engine(processes(workers)) as engine,
         shown(engine, sys.stderr) as run,
     ):
         yield record, record.counting(run)
-
-
-def _compiled() -> bool:
-    """Whether kernels have been compiled before: Numba keeps the code beside their source, or where it is told to."""
-    from corpusmill.config import REPOSITORY
-
-    return "NUMBA_CACHE_DIR" in os.environ or any(REPOSITORY.glob("corpusmill/extractor/__pycache__/*.nbi"))
 
 
 def processes(workers: int | None) -> int:

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.extractor import scan_state, tables
+from corpusmill.compiled import kernel
 from corpusmill.extractor import vocabulary as v
 from corpusmill.extractor.scan import Scan
 from corpusmill.extractor.scan_state import N_BOX, N_LINE, Box, Line, get, store8
 from corpusmill.extractor.tables import kept_rows, table_rows
-from corpusmill.kernels import bytehash, sources
 from corpusmill.kernels.bytehash import U, load8
-
-PARTS = (scan_state, tables, v, bytehash)
-"""The files whose code or constants are compiled into the kernel."""
 
 _LI, _OL = U(v.TAGS["li"]), U(v.TAGS["ol"])
 _H1, _H4, _PRE = (U(v.KINDS.index(kind)) for kind in ("h1", "h4", "pre"))
@@ -235,13 +230,6 @@ def _write_lines(text, lines, boxes, keep, markdown):  # type: ignore[no-untyped
     return out[: at - begin]
 
 
-def _compiled(parts: int) -> Any:
-    @numba.njit(nogil=True, cache=True)
-    def join(text, lines, boxes, keep, markdown):  # type: ignore[no-untyped-def]
-        _ = parts
-        return _write_lines(text, lines, boxes, keep, markdown)
-
-    return join
-
-
-_join = _compiled(sources.digest(*PARTS))
+@kernel
+def _join(text, lines, boxes, keep, markdown):  # type: ignore[no-untyped-def]
+    return _write_lines(text, lines, boxes, keep, markdown)

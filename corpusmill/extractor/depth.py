@@ -8,19 +8,15 @@ one linear pass.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.extractor import scan_bytes, vocabulary
+from corpusmill.compiled import kernel
+from corpusmill.extractor import vocabulary
 from corpusmill.extractor.scan_bytes import OFFSET, PRIME, count_tags, find
-from corpusmill.kernels import bytehash, sources
 from corpusmill.kernels.bytehash import U, load8
-
-PARTS = (scan_bytes, vocabulary, bytehash)
-"""The files whose code is compiled into the kernels."""
 
 _WITHOUT_DEPTH = (  # void elements, and those that a parser closes before the next of their kind
     "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr "
@@ -114,19 +110,12 @@ def _twice(keys, moves, balance):  # type: ignore[no-untyped-def]
     return new_keys, new_moves, new_balance
 
 
-def _compiled(parts: int) -> tuple[Any, Any]:
-    @numba.njit(nogil=True, cache=True)
-    def starts(data):  # type: ignore[no-untyped-def]
-        """Number of `<` that begin no end tag."""
-        _ = parts
-        return count_tags(U(data.ctypes.data), U(len(data)), True)
-
-    @numba.njit(nogil=True, cache=True)
-    def bound(data, names, levels):  # type: ignore[no-untyped-def]
-        _ = parts
-        return _bound(data, names, levels)
-
-    return starts, bound
+@kernel
+def _starts(data):  # type: ignore[no-untyped-def]
+    """Number of `<` that begin no end tag."""
+    return count_tags(U(data.ctypes.data), U(len(data)), True)
 
 
-_starts, _depth = _compiled(sources.digest(*PARTS))
+@kernel
+def _depth(data, names, levels):  # type: ignore[no-untyped-def]
+    return _bound(data, names, levels)

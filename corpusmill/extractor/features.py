@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator
 from functools import cache
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.extractor import vocabulary as v
 from corpusmill.extractor.scan import Scan
 
@@ -73,7 +73,7 @@ def _logs() -> NDArray[np.float32]:
     return _log_table(4096)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _log(value):  # type: ignore[no-untyped-def]
     """log(1 + value) for value >= 0, from exact operations alone: the libraries' logarithms differ between processors.
 
@@ -90,7 +90,7 @@ def _log(value):  # type: ignore[no-untyped-def]
     return exponent * 0.6931471805599453 + 2.0 * s * series
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _log_table(size):  # type: ignore[no-untyped-def]
     table = np.empty(size, np.float32)
     for k in range(size):
@@ -98,13 +98,13 @@ def _log_table(size):  # type: ignore[no-untyped-def]
     return table
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _log_of(logs, count):  # type: ignore[no-untyped-def]
     """log(1 + count) of a count, from the table where it has it."""
     return logs[count] if count < len(logs) else np.float32(_log(count))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _twins(lines, boxes, words):  # type: ignore[no-untyped-def]
     """Number and words of the containers with the same signature, of each container."""
     n = len(boxes)
@@ -125,7 +125,7 @@ def _twins(lines, boxes, words):  # type: ignore[no-untyped-def]
     return slots, counts, sums
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _repeats(lines):  # type: ignore[no-untyped-def]
     """How often each line's words stand on the page, and how often before it."""
     n = len(lines)
@@ -146,7 +146,7 @@ def _repeats(lines):  # type: ignore[no-untyped-def]
     return slots, counts, before
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _fill(lines, boxes, title_words, size, logs, x):  # type: ignore[no-untyped-def]
     n, n_boxes = len(lines), len(boxes)
     words, links, chars = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)

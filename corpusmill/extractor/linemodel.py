@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.extractor.assemble import assemble
 from corpusmill.extractor.embedded import embedded_text
 from corpusmill.extractor.features import features
@@ -71,7 +71,7 @@ def chosen(page: Scan, probability: NDArray[np.float64]) -> tuple[NDArray[np.boo
     return keep, _most_f1(page.lines, probability, keep)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _most_f1(lines, probability, keep):  # type: ignore[no-untyped-def]
     order = np.argsort(-probability, kind="mergesort")
     words = lines[:, Line.WORDS].astype(np.float64)

@@ -5,19 +5,15 @@ What else such a page says (reviews, deliveries, other products) reads like cont
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.extractor import scan_bytes
+from corpusmill.compiled import kernel
 from corpusmill.extractor.embedded import json_ld, plain
 from corpusmill.extractor.overlap import shared
 from corpusmill.extractor.page import Page
 from corpusmill.extractor.scan import Line, Scan
 from corpusmill.extractor.scan_bytes import holds
-from corpusmill.kernels import bytehash, sources
 from corpusmill.kernels.bytehash import U
 
 TYPES = frozenset({"Product", "ProductGroup", "ProductModel", "IndividualProduct"})
@@ -44,21 +40,14 @@ def described(page: Page) -> str:
     return plain(max(found, key=len, default=""))
 
 
-def _compiled(parts: int) -> Any:
-    @numba.njit(nogil=True, cache=True)
-    def may_describe(html, json_ld, product):  # type: ignore[no-untyped-def]
-        """Whether a page has JSON-LD and says Product; several times as fast as looking for bytes in bytes."""
-        _ = parts
-        begin = U(html.ctypes.data)
-        end = begin + U(len(html))
-        return holds(begin, end, U(json_ld.ctypes.data), U(len(json_ld)), _PLUS) and holds(
-            begin, end, U(product.ctypes.data), U(len(product)), U(0)
-        )
-
-    return may_describe
-
-
-_may_describe = _compiled(sources.digest(scan_bytes, bytehash))
+@kernel
+def _may_describe(html, json_ld, product):  # type: ignore[no-untyped-def]
+    """Whether a page has JSON-LD and says Product; several times as fast as looking for bytes in bytes."""
+    begin = U(html.ctypes.data)
+    end = begin + U(len(html))
+    return holds(begin, end, U(json_ld.ctypes.data), U(len(json_ld)), _PLUS) and holds(
+        begin, end, U(product.ctypes.data), U(len(product)), U(0)
+    )
 
 
 def told(page: Scan, probability: NDArray[np.float64], description: str) -> NDArray[np.float64]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.extractor.scan import Line, Scan
 
 MIN_WORDS = 12
@@ -21,7 +21,7 @@ def without_copies(page: Scan, probability: NDArray[np.float64]) -> NDArray[np.f
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _drop_copies(lines, probability, found):  # type: ignore[no-untyped-def]
     n_long = 0
     for r in range(len(lines)):

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.extractor import (
     scan_attributes,
-    scan_boxes,
-    scan_bytes,
     scan_letters,
     scan_state,
-    scan_tags,
-    scan_text,
     vocabulary,
 )
 from corpusmill.extractor.scan_boxes import box_at, close_to
@@ -34,13 +30,9 @@ from corpusmill.extractor.scan_bytes import count_tags
 from corpusmill.extractor.scan_state import MAX_DEPTH, N_BOX, N_FRAME, N_LINE, N_STATE, Box, Line, State, get, put
 from corpusmill.extractor.scan_tags import flush, read_tag, write_mark
 from corpusmill.extractor.scan_text import begins_tag, read_text, read_title
-from corpusmill.kernels import bytehash, sources
 from corpusmill.kernels.bytehash import U, address_of, load8
 
 __all__ = ["Box", "Line", "Scan", "scan"]
-
-PARTS = (scan_attributes, scan_boxes, scan_bytes, scan_letters, scan_state, scan_tags, scan_text, vocabulary, bytehash)
-"""The files whose code or constants are compiled into the scanner."""
 
 _TITLE_WORDS = scan_state.TITLE_SLOTS
 _N_TAGS = len(vocabulary.TAG_NAMES)
@@ -112,37 +104,30 @@ def _read_page(page):  # type: ignore[no-untyped-def]
     put(box_at(page, U(0)), Box.LAST_LINE, get(page, State.N_LINES))
 
 
-def _compiled(parts: int) -> Any:
-    @numba.njit(nogil=True, cache=True)
-    def read(data, constants):  # type: ignore[no-untyped-def]
-        """Text, lines, boxes and number of the title's words."""
-        _ = parts
-        size = len(data)
-        tags = count_tags(U(data.ctypes.data), U(size), False) + U(2)
-        text = np.empty(U(size) + U(2) * tags + U(16), np.uint8)
-        lines, boxes = np.empty((tags + U(2), N_LINE), np.int64), np.empty((tags + U(2), N_BOX), np.int64)
-        stack, state = np.zeros((MAX_DEPTH + 2, N_FRAME), np.int64), np.zeros(N_STATE, np.uint64)
-        title, of_tags = np.zeros(_TITLE_WORDS, np.uint64), np.zeros((2, _N_TAGS), np.uint64)
-        page = U(state.ctypes.data)
-        for k in range(len(constants)):
-            put(page, U(State.CLASSES) + U(k), constants[k])
-        put(page, State.DATA, U(data.ctypes.data))
-        put(page, State.END, U(data.ctypes.data) + U(size))
-        put(page, State.TEXT, U(text.ctypes.data))
-        put(page, State.LINES, U(lines.ctypes.data))
-        put(page, State.BOXES, U(boxes.ctypes.data))
-        put(page, State.STACK, U(stack.ctypes.data))
-        put(page, State.TITLE, U(title.ctypes.data))
-        put(page, State.OPEN, U(of_tags.ctypes.data))
-        put(page, State.UNCLOSED, U(of_tags[1:].ctypes.data))
-        put(page, State.N_BOXES, U(1))
-        boxes[0] = 0
-        _read_page(page)
-        n_lines, n_boxes, n_title = state[State.N_LINES], state[State.N_BOXES], state[State.N_TITLE]
-        stack[0, 0] = title[0] = of_tags[0, 0] = 0  # so that they live until here
-        return text, lines[:n_lines], boxes[:n_boxes], np.int64(n_title)
-
-    return read
-
-
-_read = _compiled(sources.digest(*PARTS))
+@kernel
+def _read(data, constants):  # type: ignore[no-untyped-def]
+    """Text, lines, boxes and number of the title's words."""
+    size = len(data)
+    tags = count_tags(U(data.ctypes.data), U(size), False) + U(2)
+    text = np.empty(U(size) + U(2) * tags + U(16), np.uint8)
+    lines, boxes = np.empty((tags + U(2), N_LINE), np.int64), np.empty((tags + U(2), N_BOX), np.int64)
+    stack, state = np.zeros((MAX_DEPTH + 2, N_FRAME), np.int64), np.zeros(N_STATE, np.uint64)
+    title, of_tags = np.zeros(_TITLE_WORDS, np.uint64), np.zeros((2, _N_TAGS), np.uint64)
+    page = U(state.ctypes.data)
+    for k in range(len(constants)):
+        put(page, U(State.CLASSES) + U(k), constants[k])
+    put(page, State.DATA, U(data.ctypes.data))
+    put(page, State.END, U(data.ctypes.data) + U(size))
+    put(page, State.TEXT, U(text.ctypes.data))
+    put(page, State.LINES, U(lines.ctypes.data))
+    put(page, State.BOXES, U(boxes.ctypes.data))
+    put(page, State.STACK, U(stack.ctypes.data))
+    put(page, State.TITLE, U(title.ctypes.data))
+    put(page, State.OPEN, U(of_tags.ctypes.data))
+    put(page, State.UNCLOSED, U(of_tags[1:].ctypes.data))
+    put(page, State.N_BOXES, U(1))
+    boxes[0] = 0
+    _read_page(page)
+    n_lines, n_boxes, n_title = state[State.N_LINES], state[State.N_BOXES], state[State.N_TITLE]
+    stack[0, 0] = title[0] = of_tags[0, 0] = 0  # so that they live until here
+    return text, lines[:n_lines], boxes[:n_boxes], np.int64(n_title)

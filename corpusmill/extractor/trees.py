@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U
 
 LEAF = 0x80000000
@@ -95,7 +95,7 @@ class Trees:
         return starts, threshold, tree[by_feature], ~barred[by_feature], leaves
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _logistic(x, out):  # type: ignore[no-untyped-def]
     """1 / (1 + exp(-x)) from exact operations alone: numpy's exp differs between processors.
 
@@ -180,7 +180,7 @@ def _rule_out(context: Any, words: Any, column: Any, bound: Any, allowed: Any) -
     return types.void(types.uint64, types.uint64, types.float32, types.uint32), codegen
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _walk(x, roots, nodes, threshold, leaves, out):  # type: ignore[no-untyped-def]
     n, leaf = U(len(x)), U(LEAF)
     first = U(0)
@@ -198,7 +198,7 @@ def _walk(x, roots, nodes, threshold, leaves, out):  # type: ignore[no-untyped-d
         first = last
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _by_bits(x, starts, threshold, tree, allowed, leaves):  # type: ignore[no-untyped-def]
     n, n_features, n_trees = len(x), len(starts) - 1, len(leaves)
     n_blocks = (n + BLOCK - 1) // BLOCK

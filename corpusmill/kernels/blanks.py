@@ -10,10 +10,11 @@ from typing import Any
 
 import numba
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, load8
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def blank(at: U, room: U) -> U:
     """Bytes of the white space character at an address; 0 where there is none."""
     if room == U(0):
@@ -42,7 +43,7 @@ def may_be_blank(byte: U) -> Any:
     return byte <= U(0x20) or byte == U(0xC2) or U(0xE1) <= byte <= U(0xE3)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def next_blank(at: U, end: U) -> U:
     """Address of the next white space character; `end` where there is none."""
     while at < end:
@@ -52,7 +53,7 @@ def next_blank(at: U, end: U) -> U:
     return end
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def strip_left(at: U, end: U) -> U:
     """Address of the first character that is no white space; `end` where there is none."""
     while True:
@@ -62,7 +63,7 @@ def strip_left(at: U, end: U) -> U:
         at += width
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def strip_right(at: U, end: U) -> U:
     """Address after the last character that is no white space; `at` where there is none."""
     while end > at:
@@ -75,7 +76,7 @@ def strip_right(at: U, end: U) -> U:
     return end
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def characters(at: U, end: U) -> U:
     """Characters of a piece of UTF-8."""
     count = U(0)
@@ -85,7 +86,7 @@ def characters(at: U, end: U) -> U:
     return count
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def line_break(at: U, end: U) -> U:
     """Bytes of the line break at an address, CR LF as one; 0 where there is none."""
     a = load8(at)
@@ -100,7 +101,7 @@ def line_break(at: U, end: U) -> U:
     return U(0)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def starts_with(at: U, end: U, other: U, size: U) -> Any:
     """Whether a piece of text begins with the bytes at another address."""
     if end - at < size:
@@ -113,13 +114,13 @@ def starts_with(at: U, end: U, other: U, size: U) -> Any:
     return True
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def lower(byte: U) -> U:
     """A byte, or the small letter of A to Z."""
     return byte | (U(U(0x41) <= byte <= U(0x5A)) << U(5))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def starts_with_lower(at: U, end: U, other: U, size: U) -> Any:
     """Whether a piece of text, A to Z in either case, begins with the bytes at another address, A to Z being small."""
     if end - at < size:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numba
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import strip_left, strip_right
 from corpusmill.kernels.bytehash import U, load8, load64
 
@@ -29,7 +30,7 @@ def lowest_byte(bits: U) -> U:
     return (((below >> U(7)) & ONES) * ONES) >> U(56)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def find_byte(at: U, end: U, byte: U) -> U:
     """Address of the next such byte; `end` where there is none."""
     copies = byte * ONES
@@ -43,7 +44,7 @@ def find_byte(at: U, end: U, byte: U) -> U:
     return at
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def count_byte(at: U, end: U, byte: U) -> U:
     """How many such bytes."""
     copies, count = byte * ONES, U(0)
@@ -56,7 +57,7 @@ def count_byte(at: U, end: U, byte: U) -> U:
     return count
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def count_characters(at: U, end: U) -> U:
     """Characters of a piece of UTF-8: bytes that continue none."""
     count = end - at

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import lower, starts_with, starts_with_lower
 from corpusmill.kernels.bytehash import U, address_of, load8
 from corpusmill.kernels.unicode_table import DIGIT, load_table
@@ -67,25 +67,25 @@ def _strings() -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]
     return np.stack([np.cumsum(sizes) - sizes, sizes], axis=1), np.frombuffer(b"".join(encoded), np.uint8), begins
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _in_url(byte: U) -> Any:
     """What NeMo's expression lets into an address: "$" to "_", "!", small letters."""
     return U(0x24) <= byte <= U(0x5F) or byte == U(0x21) or U(0x61) <= byte <= U(0x7A)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _plain(byte: U) -> Any:
     letter = U(0x61) <= lower(byte) <= U(0x7A)
     return letter or U(0x30) <= byte <= U(0x39) or byte in (_FEED, U(0x3F), U(0x21), U(0x2C), U(0x2E))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _bracket(code: U) -> Any:
     ascii_bracket = code in (U(0x28), U(0x29), U(0x5B), U(0x5D), U(0x7B), U(0x7D))
     return ascii_bracket or code in (_OPEN, _CLOSE)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count(
     data: U,
     bounds: NDArray[np.int64],

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from corpusmill.compiled import kernel
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -95,7 +96,7 @@ def decode(codes: Codes) -> tuple[Ints, Ints]:
     return (codes >> np.uint64(32)).astype(np.int64), (codes & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _pairs(
     members: Ints,
     sizes: NDArray[np.int32],

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of, load8
 from corpusmill.kernels.unicode_table import FOLD_MASK, load_table
 from corpusmill.kernels.utf8 import decode, utf8_byte, utf8_size
@@ -71,7 +71,7 @@ def normalise(text: pa.LargeStringArray, words: WordTable | None = None) -> tupl
     return room[:size], ends
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _write(
     data: U,
     bounds: NDArray[np.int64],

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.words import text_buffers
 from corpusmill.schema import SPANS
 
@@ -115,7 +115,7 @@ def apply(text: pa.LargeStringArray, found: pa.ListArray, masks: Mapping[str, st
     return pa.LargeStringArray.from_buffers(len(text), pa.py_buffer(sizes), pa.py_buffer(made))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _unite(rows: int, row: Ints, start: Ints, end: Ints, layer: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     count = len(row)
     offsets, first, last = np.zeros(rows + 1, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
@@ -134,7 +134,7 @@ def _unite(rows: int, row: Ints, start: Ints, end: Ints, layer: Ints) -> tuple[I
     return np.cumsum(offsets), first[:made], last[:made], chosen[:made]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _sizes(bounds: Ints, offsets: Ints, start: Ints, end: Ints, code: Ints, filler_ends: Ints, sizes: Ints) -> int:
     """Ends of the new texts in `sizes`; the number of a text whose spans are wrong, or -1."""
     total = 0
@@ -152,7 +152,7 @@ def _sizes(bounds: Ints, offsets: Ints, start: Ints, end: Ints, code: Ints, fill
     return -1
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _copy(
     data: Bytes,
     bounds: Ints,

@@ -15,11 +15,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import starts_with, starts_with_lower
 from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
 from corpusmill.kernels.bytescan import count_byte, count_characters, find_byte, trim_left, trim_right
@@ -98,7 +98,7 @@ def _strings(style: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
     return np.stack([ends - sizes, sizes], axis=1), lists, np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _most_feeds(data: U, bounds: NDArray[np.int64]) -> U:
     most = U(0)
     for d in range(len(bounds) - 1):
@@ -106,7 +106,7 @@ def _most_feeds(data: U, bounds: NDArray[np.int64]) -> U:
     return most
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _begins(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> Any:
     found, k = False, first
     while not found and k < last:
@@ -115,7 +115,7 @@ def _begins(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _ends(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> Any:
     """A to Z in either case, where the strings have small letters."""
     for k in range(first, last):
@@ -125,7 +125,7 @@ def _ends(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: 
     return False
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count(
     data: U,
     bounds: NDArray[np.int64],

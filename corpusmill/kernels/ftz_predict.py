@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.ftz_model import SPREAD, Tables
 
 _HASH, _PRIME, _SIGNED = np.uint32(2166136261), np.uint64(16777619), np.uint32(0xFFFFFF00)
@@ -53,13 +53,13 @@ def best_labels(
     return label, probability
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _hashed(h: np.uint32, byte: Any) -> np.uint32:
     signed = np.uint32(byte) | _SIGNED if byte >= 128 else np.uint32(byte)
     return np.uint32(np.uint64(h ^ signed) * _PRIME)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _known_word(
     data: NDArray[np.uint8],
     start: int,
@@ -85,7 +85,7 @@ def _known_word(
     return -1
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_label(data: NDArray[np.uint8], start: int, stop: int) -> bool:
     if stop - start < len(_LABEL):
         return False
@@ -95,7 +95,7 @@ def _is_label(data: NDArray[np.uint8], start: int, stop: int) -> bool:
     return i == len(_LABEL)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _add_ngrams(
     data: NDArray[np.uint8],
     start: int,
@@ -139,12 +139,12 @@ def _add_ngrams(
     return added
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _log(x: np.float32) -> np.float32:
     return np.float32(math.log(np.float64(x) + _FLOOR))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _best_leaf(
     vector: NDArray[np.float32],
     outputs: NDArray[np.float32],
@@ -177,7 +177,7 @@ def _best_leaf(
     return leaf, np.float32(np.exp(best))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _best_labels(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],

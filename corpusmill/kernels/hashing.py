@@ -7,11 +7,12 @@ file only.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from corpusmill.compiled import kernel
 
-@numba.njit(cache=True, nogil=True, inline="always")
+
+@kernel(inline="always")
 def mix64(x: np.uint64) -> np.uint64:
     """Mix one uint64 (wraps modulo 2**64)."""
     x ^= x >> np.uint64(33)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from corpusmill.compiled import kernel
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -122,7 +123,7 @@ def _groups(pivots: Ints, sizes: Ints, max_values: int) -> Iterator[Ints]:
         yield pivots[begin:]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _jaccard(
     left_offsets: Ints, left: NDArray[np.uint64], right_offsets: Ints, right: NDArray[np.uint64], pairs: Ints
 ) -> Floats:

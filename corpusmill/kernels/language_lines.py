@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of, load8, load32
 from corpusmill.kernels.unicode_table import ALPHA, SPACE, load_table
 from corpusmill.kernels.utf8 import decode
@@ -117,7 +117,7 @@ def _byte_classes() -> NDArray[np.uint8]:
     return classes
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _after(at: U, end: U, chars: int) -> U:
     """Address after so many characters, or the end."""
     while at < end and chars > 0:
@@ -128,7 +128,7 @@ def _after(at: U, end: U, chars: int) -> U:
     return at
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _places(data: U, bounds: Ints, head: int, middle: int, edge: int, found: Ints) -> None:
     for d in range(len(bounds) - 1):
         begin, end = data + U(bounds[d]), data + U(bounds[d + 1])
@@ -149,7 +149,7 @@ def _places(data: U, bounds: Ints, head: int, middle: int, edge: int, found: Int
         found[d, 5] = at - begin
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _lines(
     first: NDArray[np.uint64],
     last: NDArray[np.uint64],

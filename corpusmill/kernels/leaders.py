@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.crowds import Bounds, Codes, Crowd, decode, next_round, unique
 from corpusmill.kernels.lsh import Keys, buckets
 
@@ -248,7 +248,7 @@ class KeeperSearch:
             yield Crowd.fresh(members, self._sizes[members], groups.offsets)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def independent_set(removed: Flags, later: Ints, earlier: Ints) -> None:
     """Flag the documents that have a kept neighbour before them; edges ascend by `later`.
 
@@ -260,7 +260,7 @@ def independent_set(removed: Flags, later: Ints, earlier: Ints) -> None:
             removed[later[e]] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def best_keepers(
     removed: Flags, later: Ints, earlier: Ints, similarity: Floats, keeper: NDArray[np.int64], best: Floats
 ) -> None:

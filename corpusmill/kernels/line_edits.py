@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import line_break, lower, strip_left, strip_right
 from corpusmill.kernels.bytehash import U, address_of, load8
 from corpusmill.kernels.edit_program import CUT, FLAG, NUMBER, PLACE, Op, Program, compiled
@@ -99,7 +99,7 @@ def _classes() -> NDArray[np.uint8]:
     return np.array([c.isupper() * 1 + c.isdigit() * 2 for c in map(chr, range(128))], np.uint8)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _most_breaks(data: NDArray[np.uint8], bounds: Ints) -> int:
     """No document has more line breaks (bytes that may begin one are counted)."""
     most = 0
@@ -112,14 +112,14 @@ def _most_breaks(data: NDArray[np.uint8], bounds: Ints) -> int:
     return most
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _grown(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _sort(starts: Ints, ends: Ints, kinds: Ints, first: int, last: int) -> None:
     """Order some spans by place: later rules may cut before earlier ones."""
     i = first + 1
@@ -130,7 +130,7 @@ def _sort(starts: Ints, ends: Ints, kinds: Ints, first: int, last: int) -> None:
         starts[first:last], ends[first:last], kinds[first:last] = starts[order], ends[order], kinds[order]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _possible(text: U, size: U, pairs: U, ops: Ints, lists: Ints, items: Ints, blob: U) -> U:
     """Which phrase rules have a phrase anywhere in a text, a bit each."""
     found, i = U(0), U(1)
@@ -151,7 +151,7 @@ def _possible(text: U, size: U, pairs: U, ops: Ints, lists: Ints, items: Ints, b
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _edit(
     data: U,
     bounds: Ints,
@@ -333,7 +333,7 @@ def _edit(
     return starts[:spans], ends[:spans], kinds[:spans]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_words(
     offsets: Ints,
     start: Ints,

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of, hash_bytes, load8
 from corpusmill.kernels.bytemasks import bit_count, block, in_span, lowest_bit
 from corpusmill.kernels.bytescan import count_characters, trim_left, trim_right
@@ -70,7 +71,7 @@ def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
     return counts
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     """Whether a character U+2000 + low to U+2000 + high lies at an address (low, high < 0x40)."""
     return (
@@ -81,17 +82,17 @@ def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     )
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_dots(at: U, end: U) -> Any:
     return at + U(3) <= end and load8(at) == _DOT and load8(at + U(1)) == _DOT and load8(at + U(2)) == _DOT
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_bullet(at: U, end: U) -> Any:
     return at < end and (load8(at) == _DASH or _is_wide(at, end, U(0x22), U(0x22)))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_ellipsis_line(at: U, end: U) -> Any:
     end = trim_right(at, end)
     return end - at >= U(3) and (_is_dots(end - U(3), end) or _is_wide(end - U(3), end, U(0x26), U(0x26)))
@@ -132,7 +133,7 @@ def _candidates(at: U, end: U) -> tuple[U, U, U, U]:
     )
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _ends_with_mark(at: U, end: U, table: U) -> Any:
     """Whether the last character of a piece of text, not empty, is an end mark."""
     i = end - U(1)
@@ -142,7 +143,7 @@ def _ends_with_mark(at: U, end: U, table: U) -> Any:
     return entry & _END != U(0)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count(data: U, bounds: NDArray[np.int64], table: U, places: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
     keys = np.empty(1 << 10, np.uint64)  # open addressing; a slot is used where its stamp is that of the document
     stamps = np.full(1 << 10, -1, np.int64)

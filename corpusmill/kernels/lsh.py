@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.hashing import mix64
 
 Ints = NDArray[np.int64]
@@ -81,7 +81,7 @@ def partition_of(keys: Keys, partitions: int) -> NDArray[np.int64]:
     return ((keys >> np.uint64(32)) * np.uint64(partitions) >> np.uint64(32)).astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def spread(values: Keys) -> Keys:
     """Hash of each value: an order that has nothing to do with theirs."""
     out = np.empty_like(values)
@@ -97,7 +97,7 @@ def _power(base: float, exponent: int) -> float:
     return product
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _band_keys(signatures: NDArray[np.uint32], bands: int, rows: int) -> Keys:
     keys = np.empty((signatures.shape[0], bands), np.uint64)
     for i in range(signatures.shape[0]):
@@ -109,7 +109,7 @@ def _band_keys(signatures: NDArray[np.uint32], bands: int, rows: int) -> Keys:
     return keys
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sort_by_key(keys: Keys) -> Ints:
     """Positions in ascending order of key, equal keys in ascending position: int64[N].
 
@@ -138,7 +138,7 @@ def sort_by_key(keys: Keys) -> Ints:
     return order
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _maybe_repeated(keys: Keys) -> Ints:
     """Positions whose key occurs again, and a few more (about 1 in 8 of the others), ascending.
 
@@ -161,7 +161,7 @@ def _maybe_repeated(keys: Keys) -> Ints:
     return positions[:count].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _runs(keys: Keys, order: Ints) -> tuple[Ints, Ints]:
     n = len(order)
     members, offsets = np.empty(n, np.int64), np.empty(n // 2 + 1, np.int64)

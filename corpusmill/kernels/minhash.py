@@ -16,11 +16,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.digests import normalise
 from corpusmill.kernels.hashing import mix64
@@ -189,7 +189,7 @@ def _characters_of(text: pa.LargeStringArray) -> tuple[NDArray[np.int64], NDArra
     return offsets, folded[:n]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _characters(
     text: NDArray[np.uint8], ends: NDArray[np.int64], offsets: NDArray[np.int64], folded: NDArray[np.uint64]
 ) -> int:
@@ -207,7 +207,7 @@ def _characters(
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _shingle(
     tokens: NDArray[np.int64],
     folded: NDArray[np.uint64],
@@ -235,7 +235,7 @@ def _shingle(
             t += U(1)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _sort_unique(found: NDArray[np.int64], hashes: NDArray[np.uint64], offsets: NDArray[np.int64]) -> int:
     n = 0
     for d in range(len(found) - 1):
@@ -248,7 +248,7 @@ def _sort_unique(found: NDArray[np.int64], hashes: NDArray[np.uint64], offsets: 
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _sign(
     offsets: NDArray[np.int64],
     hashes: NDArray[np.uint64],

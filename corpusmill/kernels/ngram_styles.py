@@ -13,11 +13,11 @@ Method: that of kernels/repeats.py: an n-gram can only repeat where its first n 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import starts_with
 from corpusmill.kernels.bytehash import U, address_of
 from corpusmill.kernels.words import WordTable, text_buffers
@@ -58,7 +58,7 @@ def count_ngrams(table: WordTable, style: int) -> tuple[NDArray[np.int64], NDArr
     return counts, totals, places
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count(
     offsets: NDArray[np.int64],
     exact: NDArray[np.uint64],
@@ -174,7 +174,7 @@ def count_in_text(text: pa.LargeStringArray, table: WordTable, places: NDArray[n
     return counts
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _take_out(
     data: NDArray[np.uint8],
     address: U,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from corpusmill.compiled import kernel
 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -50,7 +51,7 @@ def key_table(keys: Hashes, blocks: Hashes) -> KeyTable:
     return table
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def windows(offsets: Ints, folded: Hashes, n: int) -> tuple[Hashes, Ints, Ints]:
     """Key, text and first word of every window of n words inside one text; every text has at least n words."""
     total = len(folded) - (n - 1) * (len(offsets) - 1)
@@ -64,7 +65,7 @@ def windows(offsets: Ints, folded: Hashes, n: int) -> tuple[Hashes, Ints, Ints]:
     return keys, text, word
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find(
     offsets: Ints,
     folded: Hashes,
@@ -103,7 +104,7 @@ def find(
     return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _known_blocks(offsets: Ints, folded: Hashes, n: int, size: int, blocks: Hashes) -> tuple[Ints, Ints]:
     """Document and first word (counted over all documents) of the blocks that may be in the filter."""
     mask = np.uint64(len(blocks) - 1)
@@ -124,7 +125,7 @@ def _known_blocks(offsets: Ints, folded: Hashes, n: int, size: int, blocks: Hash
     return document[:known], word[:known]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _key(folded: Hashes, first: int, n: int) -> np.uint64:
     """Key of n words."""
     key = np.uint64(0)
@@ -133,14 +134,14 @@ def _key(folded: Hashes, first: int, n: int) -> np.uint64:
     return max(key, np.uint64(1))  # 0 marks a free slot
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _bits(key: np.uint64) -> np.uint64:
     """Three bits of a block, from the upper end of the key (its block is from the lower one)."""
     one, six = np.uint64(1), np.uint64(63)
     return one << (key >> np.uint64(58)) | one << (key >> np.uint64(52) & six) | one << (key >> np.uint64(46) & six)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _insert(keys: Hashes, filtered: Hashes, blocks: Hashes, slot_key: Hashes, slot_entry: NDArray[np.int32]) -> None:
     block_mask, slot_mask = np.uint64(len(blocks) - 1), np.uint64(len(slot_key) - 1)
     for key in filtered:

@@ -13,11 +13,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.hashing import mix64
 from corpusmill.schema import PACK_DOCS, PACK_ROWS
 
@@ -185,7 +185,7 @@ def _lists(offsets: Ints, values: Ints) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.uint32)))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _row_keys(rows: int, key_a: np.uint64, key_b: np.uint64) -> NDArray[np.uint64]:
     keys = np.empty(rows, np.uint64)  # distinct: each step is a bijection of 64 bits
     for i in range(rows):
@@ -193,7 +193,7 @@ def _row_keys(rows: int, key_a: np.uint64, key_b: np.uint64) -> NDArray[np.uint6
     return keys
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _assign_rows(length: Ints, capacity: int) -> tuple[Ints, int]:
     """Row of each piece and the number of rows: counting sort by length, then best fit.
 
@@ -254,7 +254,7 @@ def _assign_rows(length: Ints, capacity: int) -> tuple[Ints, int]:
     return row, rows
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill(packed: NDArray, tokens: NDArray, row_offsets: Ints, source: Ints, length: Ints) -> None:
     for r in range(packed.shape[0]):
         at = 0

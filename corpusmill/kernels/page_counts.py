@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import line_break, starts_with, starts_with_lower
 from corpusmill.kernels.bytehash import U, address_of, load8, load32
 from corpusmill.kernels.bytemasks import bit_count, block, in_span, lowest_bit
@@ -82,7 +82,7 @@ def count_code(text: pa.LargeStringArray) -> NDArray[np.int64]:
     return counts
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _breaks_line(at: U, to: U, end: U) -> bool:
     while at < to:
         byte = load8(at)
@@ -92,7 +92,7 @@ def _breaks_line(at: U, to: U, end: U) -> bool:
     return False
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_sentences(
     data: U,
     bounds: NDArray[np.int64],
@@ -131,7 +131,7 @@ def _count_sentences(
         counts[d, 0] = sentences
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_page(data: U, bounds: NDArray[np.int64], lorem: U, size: U, counts: NDArray[np.int64]) -> None:
     for d in range(len(bounds) - 1):
         at, end = data + U(bounds[d]), data + U(bounds[d + 1])
@@ -152,14 +152,14 @@ def _count_page(data: U, bounds: NDArray[np.int64], lorem: U, size: U, counts: N
         counts[d, 1], counts[d, 2] = curly, ipsums
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _encoded(code: U) -> Any:
     """Letters and digits of ASCII, "+", "/", "="."""
     letter = U(0x61) <= (code | U(0x20)) <= U(0x7A) and code < U(0x80)
     return letter or U(0x30) <= code <= U(0x39) or code in (U(0x2B), U(0x2F), U(0x3D))
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_code(data: U, bounds: NDArray[np.int64], table: U, xml: U, size: U, counts: NDArray[np.int64]) -> None:
     for d in range(len(bounds) - 1):
         at, end = data + U(bounds[d]), data + U(bounds[d + 1])

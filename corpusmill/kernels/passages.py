@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.hashing import mix64
 from corpusmill.kernels.words import IS_WORD, text_buffers, word_table
@@ -93,7 +93,7 @@ def repeated(
     return Repeated(back, order[groups], documents)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _repeated(
     hashes: NDArray[np.uint64], rank: NDArray[np.uint32], least: int, once: bool, cut: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
@@ -123,7 +123,7 @@ def unite(row: Ints, start: Ints, end: Ints, rows: int) -> tuple[Ints, Ints, Int
     return np.cumsum(offsets), first[:n], last[:n]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _unite(row: Ints, start: Ints, end: Ints, offsets: Ints, first: Ints, last: Ints) -> int:
     n = 0
     for i in range(len(row)):
@@ -136,7 +136,7 @@ def _unite(row: Ints, start: Ints, end: Ints, offsets: Ints, first: Ints, last: 
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _lines(
     data: NDArray[np.uint8],
     bounds: Ints,
@@ -181,7 +181,7 @@ def _lines(
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _windows(
     tokens: Ints,
     token_start: NDArray[np.int32],

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of, hash_bytes
 from corpusmill.kernels.perplexity_estimate import MOST_E6
 from corpusmill.kernels.perplexity_table import MAX_ORDER, Keys
@@ -103,7 +103,7 @@ def has_unknown(ngram: str) -> bool:
     return UNKNOWN_TEXT in ngram.split(" ")
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _keys(data: U, bounds: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
     out = np.empty(len(lengths), np.uint64)
     w = 0

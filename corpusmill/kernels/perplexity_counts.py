@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from corpusmill.compiled import kernel
 
 NOTHING, BEGIN_ID, END_ID, FIRST_WORD = 0, 1, 2, 3
 PART = 1 << 24
@@ -59,7 +60,7 @@ def in_suffix_order(tokens: Ids, words: int, order: int, part: int = PART) -> It
         first = after
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _histogram(tokens: Ids, words: int) -> NDArray[np.int64]:
     counts = np.zeros(words, np.int64)
     for i in range(len(tokens)):
@@ -67,7 +68,7 @@ def _histogram(tokens: Ids, words: int) -> NDArray[np.int64]:
     return counts
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _gather(tokens: Ids, first: int, after: int, positions: Ids) -> None:
     n = 0
     for i in range(len(tokens)):
@@ -76,7 +77,7 @@ def _gather(tokens: Ids, first: int, after: int, positions: Ids) -> None:
             n += 1
 
 
-@numba.njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _word(tokens: Ids, position: int, back: int) -> int:
     """The word `back` before a position; NOTHING beyond the beginning of its sentence."""
     for k in range(back):
@@ -85,7 +86,7 @@ def _word(tokens: Ids, position: int, back: int) -> int:
     return tokens[position - back]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _sort_by(tokens: Ids, positions: Ids, back: int, room: NDArray[np.int64], out: Ids) -> None:
     """Positions by the word `back` before each, into `out`; equal ones keep their order (a counting sort)."""
     room[:] = 0
@@ -99,7 +100,7 @@ def _sort_by(tokens: Ids, positions: Ids, back: int, room: NDArray[np.int64], ou
         room[w] += 1
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _codes(tokens: Ids, positions: Ids, order: int, shared: Codes, depth: Codes) -> None:
     for s in range(len(positions)):
         here = np.int64(positions[s])
@@ -115,7 +116,7 @@ def _codes(tokens: Ids, positions: Ids, order: int, shared: Codes, depth: Codes)
         shared[s] = same
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def counts_of_counts(
     shared: Codes, depth: Codes, order: int, prune: NDArray[np.int64], seen: NDArray[np.int64]
 ) -> None:
@@ -146,7 +147,7 @@ def counts_of_counts(
                 adjusted[k] += 1
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def ngrams_of(
     positions: Ids,
     shared: Codes,
@@ -183,7 +184,7 @@ def ngrams_of(
     return n + 1, above + 1
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def number_positions(positions: Ids, shared: Codes, depth: Codes, k: int, number: int, numbers: Ids) -> int:
     """Write to `numbers`, uint32[T], the number of the n-gram of length k that ends at each position of one part.
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.perplexity_counts import FIRST_WORD, Ids
 
 FALLBACK = (0.5, 1.0, 1.5)
@@ -55,7 +55,7 @@ def discounts(seen: NDArray[np.int64]) -> Discounts:
     return Discounts(values)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def context_sums(
     first: Ids, occurs: Ids, adjusted: Ids, numbers: Ids, discount: Floats, prune: int, total: Ids, freed: Floats
 ) -> None:
@@ -74,7 +74,7 @@ def context_sums(
         freed[context] += discount[min(adjusted[i], 3) - 1] if occurs[i] > prune else adjusted[i]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def probabilities(
     first: Ids,
     adjusted: Ids,
@@ -99,7 +99,7 @@ def probabilities(
         out[i] = (count - taken + freed[context] * shorter[parents[i]]) / total[context]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def kept_ngrams(occurs: Ids, prune: int, begin: int, end: int) -> NDArray[np.int64]:
     """Numbers from `begin` to `end` of the n-grams that stay in the model."""
     out = np.empty(end - begin, np.int64)
@@ -111,7 +111,7 @@ def kept_ngrams(occurs: Ids, prune: int, begin: int, end: int) -> NDArray[np.int
     return out[:n]
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def keys_of(kept: NDArray[np.int64], first: Ids, k: int, tokens: Ids, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Keys (`perplexity_table`) of n-grams of length k.
 
@@ -127,7 +127,7 @@ def keys_of(kept: NDArray[np.int64], first: Ids, k: int, tokens: Ids, words: NDA
     return out
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _log2(value: float) -> float:
     """Logarithm to base 2 of a positive number: m 2**e with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh s by series,
     s = (m - 1) / (m + 1)."""
@@ -142,7 +142,7 @@ def _log2(value: float) -> float:
     return exponent + 2.8853900817779268 * s * series  # 2 / log(2)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def bits_e6(values: Floats) -> NDArray[np.int32]:
     """-log2 of numbers from 0 to 1 in millionths of a bit; 100 bits at most."""
     out = np.empty(len(values), np.int32)
@@ -152,7 +152,7 @@ def bits_e6(values: Floats) -> NDArray[np.int32]:
     return out
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def number_words(
     hashes: NDArray[np.uint64],
     slot_hash: NDArray[np.uint64],
@@ -187,7 +187,7 @@ def number_words(
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def move_words(slot_hash: NDArray[np.uint64], slot_id: Ids, to_hash: NDArray[np.uint64], to_id: Ids) -> None:
     """Enter all words of one table of `number_words` into another, empty one."""
     mask = np.uint64(len(to_hash) - 1)

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.canonical import canonical_json
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of, load64
 from corpusmill.kernels.perplexity_tokens import BEGIN
 
@@ -152,7 +152,7 @@ def bits_of(table: Table, hashes: Keys, offsets: Ints) -> tuple[Ints, Ints]:
     return bits, words
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _places(keys: Keys, slots: int, next_free: int) -> Ints:
     out = np.empty(len(keys), np.int64)
     free = np.int64(next_free)
@@ -164,7 +164,7 @@ def _places(keys: Keys, slots: int, next_free: int) -> Ints:
     return out
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _bits(rows: U, slots: U, order: int, unknown: int, hashes: Keys, offsets: Ints, bits: Ints, words: Ints) -> None:
     back, deeper = np.zeros(MAX_ORDER + 2, np.int64), np.zeros(MAX_ORDER + 2, np.int64)
     for d in range(len(offsets) - 1):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of, load8
 from corpusmill.kernels.ngrams import fold
 from corpusmill.kernels.words import HAS_LETTER, IS_WORD, WordTable, slices, text_buffers, word_table
@@ -80,7 +80,7 @@ def spelled(text: pa.Array) -> list[list[str]]:
     return lines
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _sentences(
     data: U,
     bounds: NDArray[np.int64],

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.words import text_buffers
 
 _APOSTROPHES = "`\uff40\uff07\u00b4\u2018\u201b\u02bc"
@@ -140,12 +140,12 @@ def _windows(given: bytes, candidates: list[int]) -> list[tuple[int, int]]:
     return windows
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _wordlike(byte: Any) -> bool:
     return byte >= 0x80 or 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray[np.uint8]) -> bool:
     """Whether a character that is rewritten may begin at one of some bytes; without a branch, many at once."""
     found = np.uint8(0)
@@ -165,7 +165,7 @@ def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray
     return found != 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
     """Whether a character that is rewritten may begin at byte i of the text from `first` to `end`."""
     byte = data[i]
@@ -192,7 +192,7 @@ def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _candidates(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Text, and byte within it, of every character that may be rewritten, by its bytes in UTF-8."""
     rows, places, count = np.empty(64, np.int64), np.empty(64, np.int64), 0

@@ -22,6 +22,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.words import WordTable
 
@@ -131,7 +132,7 @@ def _longer(
         j += U(1)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count(
     offsets: NDArray[np.int64],
     exact: NDArray[np.uint64],

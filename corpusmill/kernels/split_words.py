@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.blanks import next_blank, strip_left
 from corpusmill.kernels.bytehash import SEED, U, absorb, address_of, hash_bytes, load_chunk, lower_ascii
 from corpusmill.kernels.hashing import mix64
@@ -52,7 +52,7 @@ def _table(text: pa.LargeStringArray, normal: bool) -> WordTable:
     return WordTable(offsets, start[:n], stop[:n], chars[:n], folded[:n], exact[:n], flags[:n])
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _split(
     data: U,
     bounds: NDArray[np.int64],
@@ -95,7 +95,7 @@ def _split(
     return n
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_ascii_punctuation(code: U) -> Any:
     return (
         U(0x21) <= code <= U(0x2F)
@@ -105,7 +105,7 @@ def _is_ascii_punctuation(code: U) -> Any:
     )
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _normalise(
     data: U,
     bounds: NDArray[np.int64],

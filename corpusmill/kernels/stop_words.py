@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U
 from corpusmill.kernels.words import WordTable, word_table
 
@@ -52,7 +52,7 @@ def _by_first_token(cut: WordTable) -> tuple[NDArray[np.int64], NDArray[np.int64
     return heads, follow
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count(
     offsets: NDArray[np.int64],
     exact: NDArray[np.uint64],

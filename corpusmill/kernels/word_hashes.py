@@ -17,11 +17,10 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from corpusmill.kernels import bytehash, bytemasks, hashing, unicode_table, utf8, word_scan
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import SEED, U, absorb, address_of, load8, load64, load_chunk, lower_ascii
 from corpusmill.kernels.bytemasks import block, in_span, lowest_bit
 from corpusmill.kernels.hashing import mix64
-from corpusmill.kernels.sources import digest
 from corpusmill.kernels.unicode_table import load_table
 from corpusmill.kernels.word_scan import BLANK, JOINTS, LETTERS, SIGNS, WIDE, byte_classes, decode_fast, token
 from corpusmill.kernels.words import IS_WORD, text_buffers
@@ -115,69 +114,62 @@ def _hash_lower(at: U, size: U, data_end: U) -> U:
     return mix64(h)
 
 
-def _compiled(sources: int) -> Any:
-    @numba.njit(nogil=True, cache=True)
-    def scan(
-        data: U,
-        data_bytes: U,
-        bounds: NDArray[np.int64],
-        table: U,
-        classes: U,
-        letters: U,
-        wide: U,
-        room: U,
-        offsets: NDArray[np.int64],
-        folded: NDArray[np.uint64],
-    ) -> U:
-        _ = sources
-        n = U(0)
-        for d in range(len(bounds) - 1):
-            offsets[d] = n
-            text, size = data + U(bounds[d]), U(bounds[d + 1]) - U(bounds[d])
-            blocks = _mark(text, text + size, letters, wide)
-            done = U(0)  # bytes before belong to tokens already
-            b, letter_before, wide_before = U(0), U(0), U(0)
-            while b < blocks:
-                here, beyond = load64(letters + U(8) * b), load64(wide + U(8) * b)
-                begins = (here & ~(here << U(1) | letter_before)) | (beyond & ~(beyond << U(1) | wide_before))
-                letter_before, wide_before = here >> U(63), beyond >> U(63)
-                first = b * U(64)
-                b += U(1)
-                while begins != U(0):
-                    i = first + lowest_bit(begins)
-                    begins &= begins - U(1)
-                    if i < done:
+@kernel
+def _scan(
+    data: U,
+    data_bytes: U,
+    bounds: NDArray[np.int64],
+    table: U,
+    classes: U,
+    letters: U,
+    wide: U,
+    room: U,
+    offsets: NDArray[np.int64],
+    folded: NDArray[np.uint64],
+) -> U:
+    n = U(0)
+    for d in range(len(bounds) - 1):
+        offsets[d] = n
+        text, size = data + U(bounds[d]), U(bounds[d + 1]) - U(bounds[d])
+        blocks = _mark(text, text + size, letters, wide)
+        done = U(0)  # bytes before belong to tokens already
+        b, letter_before, wide_before = U(0), U(0), U(0)
+        while b < blocks:
+            here, beyond = load64(letters + U(8) * b), load64(wide + U(8) * b)
+            begins = (here & ~(here << U(1) | letter_before)) | (beyond & ~(beyond << U(1) | wide_before))
+            letter_before, wide_before = here >> U(63), beyond >> U(63)
+            first = b * U(64)
+            b += U(1)
+            while begins != U(0):
+                i = first + lowest_bit(begins)
+                begins &= begins - U(1)
+                if i < done:
+                    continue
+                if n >= room:
+                    return room + U(1)
+                if load8(text + i) < U(0x80):
+                    end = _end_of_run(letters, i)
+                    after = load8(classes + load8(text + end)) if end < size else BLANK
+                    if after == JOINTS and end + U(1) < size:  # one joint may join what stands around it
+                        after = load8(classes + load8(text + end + U(1)))
+                    if after != LETTERS and after != WIDE:
+                        folded[n] = _hash_lower(text + i, end - i, data + data_bytes)
+                        n += U(1)
                         continue
+                elif i > done and load8(classes + load8(text + i - U(1))) in (SIGNS, JOINTS):
+                    i -= U(1)  # a mark belongs to the sign it follows
+                code, entry, width = decode_fast(text + i, text + size, table)
+                while True:
+                    at, _, _, hashed, flags, code, entry, width = token(
+                        text + i, text + size, table, code, entry, width
+                    )
+                    i = at - text
                     if n >= room:
                         return room + U(1)
-                    if load8(text + i) < U(0x80):
-                        end = _end_of_run(letters, i)
-                        after = load8(classes + load8(text + end)) if end < size else BLANK
-                        if after == JOINTS and end + U(1) < size:  # one joint may join what stands around it
-                            after = load8(classes + load8(text + end + U(1)))
-                        if after != LETTERS and after != WIDE:
-                            folded[n] = _hash_lower(text + i, end - i, data + data_bytes)
-                            n += U(1)
-                            continue
-                    elif i > done and load8(classes + load8(text + i - U(1))) in (SIGNS, JOINTS):
-                        i -= U(1)  # a mark belongs to the sign it follows
-                    code, entry, width = decode_fast(text + i, text + size, table)
-                    while True:
-                        at, _, _, hashed, flags, code, entry, width = token(
-                            text + i, text + size, table, code, entry, width
-                        )
-                        i = at - text
-                        if n >= room:
-                            return room + U(1)
-                        folded[n] = hashed
-                        n += U(flags & _WORD != U(0))
-                        if i >= size or load8(text + i) < U(0x80):
-                            break
-                    done = i
-        offsets[len(bounds) - 1] = n
-        return n
-
-    return scan
-
-
-_scan = _compiled(digest(bytehash, bytemasks, hashing, unicode_table, utf8, word_scan))
+                    folded[n] = hashed
+                    n += U(flags & _WORD != U(0))
+                    if i >= size or load8(text + i) < U(0x80):
+                        break
+                done = i
+    offsets[len(bounds) - 1] = n
+    return n

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import (
     SEED,
     U,
@@ -58,7 +59,7 @@ def signs() -> NDArray[np.uint64]:
     return signs
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _hash_signs(signs: NDArray[np.uint64]) -> None:
     for i in range(len(signs)):
         signs[i, 0] = mix64(absorb(SEED ^ U(1), U(i)))
@@ -95,7 +96,7 @@ def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
     return mix64(exact), mix64(folded), letter
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _hash_folded(at: U, end: U, table: U) -> U:
     """`hash_bytes` of the folded form of a word."""
     length, i = U(0), at
@@ -192,7 +193,7 @@ def _changes(bits: U, before: U) -> U:
     return bits ^ (bits << U(1) | before)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _runs(text: U, size: U, begins: U, ends: U) -> U:
     """Runs of bytes of one class, blanks left out: where they begin and end (int32 each, at addresses); how many."""
     if size == U(0):
@@ -228,7 +229,7 @@ def _runs(text: U, size: U, begins: U, ends: U) -> U:
     return (begun - begins) >> U(2)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def scan(
     data: U,
     bounds: NDArray[np.int64],

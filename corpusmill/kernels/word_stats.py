@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of
 from corpusmill.kernels.bytemasks import bit_count, block, in_span
 from corpusmill.kernels.words import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, WordTable, word_table
@@ -81,7 +82,7 @@ def _with_bit(place: U, shift: U, keep: U, bit: U) -> U:
     return bit_count((in_span(place, _BYTE - bit, _BYTE, U(1)) >> shift) & keep)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_tokens(
     offsets: NDArray[np.int64],
     exact: NDArray[np.uint64],
@@ -115,7 +116,7 @@ def _count_tokens(
         counts[d, 3], counts[d, 4], counts[d, 5] = plain_chars, alphabetic, bit_count(stops)
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_among(
     offsets: NDArray[np.int64], hashes: NDArray[np.uint64], known: NDArray[np.uint64], counts: NDArray[np.float64]
 ) -> None:
@@ -127,14 +128,14 @@ def _count_among(
         counts[d] = count
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _longest(offsets: NDArray[np.int64], chars: NDArray[np.int32], found: NDArray[np.float64]) -> None:
     for d in range(len(offsets) - 1):
         for t in range(offsets[d], offsets[d + 1]):
             found[d] = max(found[d], chars[t])
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _medians(offsets: NDArray[np.int64], chars: NDArray[np.int32], found: NDArray[np.float64]) -> None:
     for d in range(len(offsets) - 1):
         count = offsets[d + 1] - offsets[d]

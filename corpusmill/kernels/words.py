@@ -12,10 +12,6 @@ One definition of a word serves all of it: measures, signatures, digests, the be
 Marks and invisible characters belong to the token they follow. Spaces, controls and U+200B separate. The folded form
 of a word is lower case, without apostrophes and invisible characters; digits stay; nothing is normalised (NFC and NFD
 differ).
-
-Numba's on-disk cache (`__pycache__`, or NUMBA_CACHE_DIR; safe to share between processes) looks at the time stamp of a
-kernel's own file only: so kernels of other files take this table's arrays and call no compiled function of this file;
-what they share lies in `bytehash` and `utf8`, which do not change.
 """
 
 from __future__ import annotations
@@ -24,11 +20,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.compiled import kernel
 from corpusmill.kernels.bytehash import U, address_of
 from corpusmill.kernels.bytemasks import bit_count, block, in_span
 from corpusmill.kernels.unicode_table import load_table
@@ -164,7 +160,7 @@ def slices(text: pa.LargeStringArray) -> Iterator[tuple[int, pa.LargeStringArray
         first = after
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _count_words(offsets: NDArray[np.int64], flags: U, counts: NDArray[np.int64]) -> None:
     for d in range(len(counts)):
         at, end, count = flags + U(offsets[d]), flags + U(offsets[d + 1]), U(0)

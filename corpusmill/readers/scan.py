@@ -5,8 +5,9 @@ Positions and counts are of bytes. The functions take `bytes` as they are; each 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from corpusmill.compiled import kernel
 
 CONTROLS, RETURNS, HIGH, HTML = 1, 2, 4, 8
 ROBOTS, OBJECTION, RESERVATION, REFRESH = 16, 32, 64, 128
@@ -26,7 +27,7 @@ _NAMES = np.array([list(name.ljust(17)) for name in _MATTER], np.uint8)
 _SIZES = np.array([len(name) for name in _MATTER])
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def survey(page: bytes) -> int:
     """What occurs in the bytes of a page.
 
@@ -69,7 +70,7 @@ def survey(page: bytes) -> int:
     return signs
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _begins(page: bytes, at: int, word: np.ndarray) -> bool:
     """Whether a word stands at a place within the sniffed bytes, and a blank, `/` or `>` behind it."""
     end = at + len(word)
@@ -79,7 +80,7 @@ def _begins(page: bytes, at: int, word: np.ndarray) -> bool:
     return behind == 62 or behind == 47 or behind == 32 or 9 <= behind <= 13
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _spells(data: bytes, at: int, word: np.ndarray) -> bool:
     """Whether the bytes at a place are those of a word of small letters, in any case."""
     for k in range(len(word)):
@@ -89,7 +90,7 @@ def _spells(data: bytes, at: int, word: np.ndarray) -> bool:
     return True
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def plain_http_head(block: bytes, limit: int) -> tuple[int, int, int, int, int]:
     """Where the parts of an HTTP response are, if its head is plain.
 
@@ -137,12 +138,12 @@ def plain_http_head(block: bytes, limit: int) -> tuple[int, int, int, int, int]:
     return none
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _is_digit(byte: int) -> bool:
     return 48 <= byte <= 57
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def _which(block: bytes, begin: int, end: int) -> int:
     """Which of the headers that matter has its name between two places, but for blanks; -1 for others."""
     while begin < end and block[begin] <= 32:
@@ -155,7 +156,7 @@ def _which(block: bytes, begin: int, end: int) -> int:
     return -1
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def high_runs(data: bytes) -> tuple[int, int]:
     """(bytes from 0x80 on, those of them in runs of three and more)."""
     high, in_runs, run = 0, 0, 0
@@ -169,7 +170,7 @@ def high_runs(data: bytes) -> tuple[int, int]:
     return high, in_runs
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def high_bytes(data: bytes) -> np.ndarray:
     """bool[128]: which of the bytes 0x80 to 0xFF occur."""
     used = np.zeros(128, np.bool_)
@@ -179,7 +180,7 @@ def high_bytes(data: bytes) -> np.ndarray:
     return used
 
 
-@numba.njit(nogil=True, cache=True)
+@kernel
 def mostly_utf8(data: bytes) -> bool:
     """Whether `text = data.decode("utf-8", "replace")` has saved more than four bytes for each U+FFFD in it.
 

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import mmap
-import sys
 import time
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from corpusmill.extractor import assemble as module_of_assemble
-from corpusmill.extractor import depth as module_of_depth
-from corpusmill.extractor import scan as module_of_scan
 from corpusmill.extractor import vocabulary as v
 from corpusmill.extractor.depth import deeper_than
 from corpusmill.extractor.scan import Box, Line, scan
@@ -162,27 +156,3 @@ def test_a_page_that_ends_with_its_memory_is_read_to_its_end_and_no_further() ->
             assert deeper_than(there, 0) is deeper_than(page, 0)  # type: ignore[arg-type]
     finally:
         libc.mprotect(ctypes.c_void_p(address + mmap.PAGESIZE), mmap.PAGESIZE, 3)
-
-
-@pytest.mark.parametrize("module", [module_of_scan, module_of_assemble, module_of_depth])
-def test_all_files_of_a_kernel_are_in_the_key_of_its_cache(module: ModuleType) -> None:
-    known = {part.__name__ for part in module.PARTS} | {module.__name__}
-    for part in (module, *module.PARTS):
-        used = imported_from(part) - NOT_COMPILED
-        assert used <= known, f"{part.__name__} uses {sorted(used - known)}: name them in PARTS of {module.__name__}"
-
-
-def imported_from(module: ModuleType) -> set[str]:
-    """Modules of ours that a module imports."""
-    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("corpusmill."):
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                found.add(inner if inner in sys.modules else node.module)
-    return found
-
-
-NOT_COMPILED = {"corpusmill.extractor.scan", "corpusmill.kernels.sources", "corpusmill.kernels.hashing"}
-"""Used outside of compiled code; hashing.py has a frozen hash (see bytehash.py)."""

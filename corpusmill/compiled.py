@@ -1,0 +1,244 @@
+"""Compiled kernels, kept on disk under the content of every source file that is compiled into them.
+
+Numba's own cache watches a kernel's file alone, though the code of other files is compiled into it; and it lies beside
+the source, so that each clone compiles anew. Here the name of compiled code is a digest of
+
+* the kernel's file and all our files that it imports, near and far, with the tables beside them (`unicode_table.npz`),
+* the kernel's name, the types of its arguments,
+* Python, Numba, llvmlite, NumPy, the settings of Numba that change code, the processor and its features.
+
+So nothing stored is ever stale: other content has another name. Two processes never compile the same kernel at the
+same time: the second waits, then loads. Code lies in `corpusmill/kernels/` below the user's cache folder (XDG);
+CORPUSMILL_KERNELS names another folder, read first; where that one is read-only (an image, an install), new code goes
+to the user's. Where nothing can be written, kernels are compiled in memory, and one line says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pickle
+import platform
+import re
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.caching import _Cache
+from numba.core.serialize import dumps
+
+KERNELS = "CORPUSMILL_KERNELS"
+
+_PACKAGE = Path(__file__).resolve().parent
+_IMPORT = re.compile(rb"^[ \t]*(?:from (corpusmill[\w.]*) import (\([^)]*\)|[^\n#]*)|import (corpusmill[\w.]*))", re.M)
+_NAME = re.compile(rb"\w+")
+_SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "ENABLE_AVX")
+
+
+def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Decorate a function that is called from Python: compiled without the GIL, its code kept on disk.
+
+    Functions that only other kernels call take `numba.njit(nogil=True)`: their code is kept with that of the callers.
+    """
+    if function is None:
+        return lambda decorated: kernel(decorated, **options)
+    dispatcher = numba.njit(nogil=True, **options)(function)
+    kept = _Kept(function)
+    dispatcher._cache = kept
+    compile_one = dispatcher.compile
+
+    def compile_alone(signature: Any) -> Any:
+        with kept.alone():
+            return compile_one(signature)
+
+    dispatcher.compile = compile_alone
+    return dispatcher
+
+
+def folders() -> list[Path]:
+    """Where compiled code is looked for, in order; what is new goes to the first that can be written."""
+    found = [Path(given)] if (given := os.environ.get(KERNELS)) else []
+    with contextlib.suppress(RuntimeError):  # no home
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        found.append(base / "corpusmill" / "kernels")
+    return found
+
+
+def is_warm() -> bool:
+    """Whether kernels have been compiled on this machine before."""
+    return any(next(folder.glob("*.nbc"), None) for folder in folders())
+
+
+@cache
+def sources(file: Path) -> tuple[Path, ...]:
+    """A source file of ours and all of ours that it imports, near and far, with the tables beside them; sorted."""
+    found: set[Path] = set()
+    todo = [file]
+    while todo:
+        here = todo.pop()
+        if here not in found:
+            found.add(here)
+            todo += _imported(here) if here.suffix == ".py" else ()
+    return tuple(sorted(found))
+
+
+@cache
+def _imported(file: Path) -> tuple[Path, ...]:
+    """Files that one source file names: in imports, at any depth, and tables as `with_name("….npz")`."""
+    text, found = file.read_bytes(), []
+    for package, names, module in _IMPORT.findall(text):
+        base = _PACKAGE.parent.joinpath(*(package or module).decode().split("."))
+        named = [base.with_suffix(".py"), base / "__init__.py"]
+        named += [base / f"{name.decode()}.py" for name in _NAME.findall(names)]
+        found += [path for path in named if path.is_file()]
+    tables = re.findall(rb'with_name\("([\w.]+)"\)', text)
+    return (*found, *(path for name in tables if (path := file.with_name(name.decode())).is_file()))
+
+
+@cache
+def stamp(file: Path) -> str:
+    """Digest of the content of all `sources` of a file, with their places in the package."""
+    state = hashlib.sha256()
+    for part in sources(file):
+        content = hashlib.sha256(part.read_bytes()).hexdigest()
+        place = part.relative_to(_PACKAGE.parent) if part.is_relative_to(_PACKAGE.parent) else part.name
+        state.update(f"{place} {content}\n".encode())
+    return state.hexdigest()
+
+
+class _Kept(_Cache):
+    """The compiled code of one kernel, a file for each signature."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._locks: list[tuple[str, Path, int]] = []
+
+    @property
+    def cache_path(self) -> str:
+        return str(next(iter(folders()), ""))
+
+    def enable(self) -> None: ...
+
+    def disable(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Code from disk, else None, and then nobody else compiles this kernel until `alone` ends."""
+        context.refresh()
+        name = self._name(signature, context.codegen())
+        for waited in (False, True):
+            for folder in folders():
+                if (payload := _read(folder / name)) is not None:
+                    return _rebuilt(context, payload)
+            if waited or any(held == name for held, _, _ in self._locks) or not self._lock(name):
+                break
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep the code; a kernel whose code cannot be kept is a mistake of ours."""
+        assert not result.library.has_dynamic_globals, f"{self._function}: code with addresses in it cannot be kept"
+        assert not result.lifted
+        if (folder := _writable()) is not None:
+            payload: bytes = dumps(result._reduce())  # type: ignore[no-untyped-call]
+            _write(folder / self._name(signature, result.codegen), payload)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Give up, at the end, what was locked within."""
+        held = len(self._locks)
+        try:
+            yield
+        finally:
+            while len(self._locks) > held:
+                _, path, descriptor = self._locks.pop()
+                path.unlink(missing_ok=True)
+                os.close(descriptor)
+
+    def _lock(self, name: str) -> bool:
+        """Wait until no other process compiles this; whether there is a place for a lock."""
+        if (folder := _writable()) is None:
+            return False
+        path = folder / f"{name}.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        self._locks.append((name, path, descriptor))
+        return True
+
+    def _name(self, signature: Any, codegen: Any) -> str:
+        code = self._function.__code__
+        what = [
+            stamp(Path(code.co_filename).resolve()),
+            f"{self._function.__qualname__}:{code.co_firstlineno}",
+            ", ".join(map(str, signature)) if isinstance(signature, tuple) else str(signature),
+            repr(codegen.magic_tuple()),
+            platform.python_version(),
+            f"{numba.__version__} {llvmlite.__version__} {np.__version__}",
+            repr([getattr(config, name, None) for name in _SETTINGS]),
+        ]
+        digest = hashlib.sha256("\n".join(what).encode()).hexdigest()
+        return f"{Path(code.co_filename).stem}.{self._function.__name__}-{digest[:40]}.nbc"
+
+
+def _rebuilt(context: Any, payload: bytes) -> Any:
+    from numba.core.compiler import CompileResult
+
+    return CompileResult._rebuild(context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
+
+
+def _read(path: Path) -> bytes | None:
+    """Stored code; None where there is none, or where a damaged file does not hold what was written."""
+    try:
+        stored = path.read_bytes()
+    except OSError:
+        return None
+    return stored[32:] if hashlib.sha256(stored[32:]).digest() == stored[:32] else None
+
+
+def _write(path: Path, payload: bytes) -> None:
+    part = path.with_name(f"{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        part.write_bytes(hashlib.sha256(payload).digest() + payload)
+        part.replace(path)
+    except OSError as fault:  # a full disk costs compiling again, not the run
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        _say_once(f"compiled kernels cannot be kept in {path.parent}: {fault.strerror}")
+
+
+def _writable() -> Path | None:
+    """The first folder that takes files."""
+    for folder in folders():
+        if _takes_files(folder):
+            return folder
+    named = ", ".join(map(str, folders())) or "no cache folder: HOME is not set"
+    _say_once(
+        f"kernels are compiled in memory, each time anew: cannot write to {named}; {KERNELS} names another folder"
+    )
+    return None
+
+
+@cache
+def _takes_files(folder: Path) -> bool:
+    probe = folder / f"{uuid.uuid4().hex}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        probe.touch()
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _say_once(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
