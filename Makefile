@@ -50,9 +50,10 @@ format: install
 docs: install
 	$(PY) docs/generate.py
 
-# Every script in bench/ that is a program: one subject each.
+# Every module in bench/ that is a program: one subject each.
 bench: models bench-setup
-	set -e; for script in $$(grep -l __main__ bench/*.py); do echo "== $$script"; $(PY) $$script --quick; done
+	set -e; for name in $$(grep -l '__name__ == "__main__"' -r bench --include='*.py' | grep -v /peers/ | LC_ALL=C sort \
+	  | sed -e 's|/__main__.py$$||' -e 's|\.py$$||' -e 's|/|.|g'); do echo "== $$name"; $(PY) -m $$name --quick; done
 
 bench-setup: .bench-venv/.installed
 

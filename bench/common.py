@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.peers.stopwatch import cpu_seconds
-from corpusmill.commands.common import table
 from corpusmill.errors import CheckFailed, MillError
+from corpusmill.plain_text import table
 
 T = TypeVar("T")
 

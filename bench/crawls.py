@@ -49,7 +49,7 @@ def crawl_at(root: Path | None, recipe: str | None, overrides: Sequence[str] = (
         data = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
         root, benchmarks = data / "mini-crawl", data / "benchmarks"
         if not root.is_dir():
-            from tasks.democrawl import make
+            from mill.demo.crawl import make
 
             root, recipe = make(REPOSITORY / ".corpusmill" / "demo"), recipe or "demo"
             benchmarks = root / "benchmarks"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusmill.config import REPOSITORY
-from corpusmill.kernels.language import LanguageModel
+from corpusmill.kernels.language.identify import LanguageModel
 from corpusmill.models import model_path
 from corpusmill.readers.outcomes import outcomes
 
@@ -45,7 +45,7 @@ def _shared(data: Path) -> Iterator[str]:
 
 def _demo() -> Iterator[str]:
     from corpusmill.extractor.modes import extract
-    from tasks.democrawl import make
+    from mill.demo.crawl import make
 
     root = make(REPOSITORY / ".corpusmill" / "demo")
     for file in sorted(root.glob("crawl-data/*/segments/*/warc/*.warc.gz")):

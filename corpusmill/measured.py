@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusmill.kernels.bounds import Bound
-from corpusmill.kernels.rules import RuleSet
+from corpusmill.kernels.rules.bounds import Bound
+from corpusmill.kernels.rules.rules import RuleSet
 
 SCALES = {"_e4": 10_000.0, "_e6": 1_000_000.0}
 """Endings of columns that hold fractions of one as whole numbers."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from corpusmill.config import Recipe, find_file
 from corpusmill.errors import UsageError
-from corpusmill.kernels.bounds import Bound, looser
-from corpusmill.kernels.families import BASE, FAMILY_OF
-from corpusmill.kernels.rules import LanguageRules, Rule, RuleSet, load_rules
+from corpusmill.kernels.measures.families import BASE, FAMILY_OF
+from corpusmill.kernels.rules.bounds import Bound, looser
+from corpusmill.kernels.rules.rules import LanguageRules, Rule, RuleSet, load_rules
 
 COSTLY = ("quality_", "perplexity_")
 """Measures that are null where a document is spared by a floor."""

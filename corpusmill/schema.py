@@ -7,11 +7,14 @@ Five tables follow a crawl to tokens: records (one row per record read), documen
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
+
+from corpusmill.canonical import canonical_json
 
 DOC_ID = pa.binary(16)
 """First 16 bytes of sha256 over ('doc1', source, snapshot, locator, record offset, index in record)."""
@@ -340,3 +343,16 @@ REASONS: dict[str, Reason] = {
     "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
 }
 """Every reason but those of rules, which rule files name (`rules/*.toml`) and which belong to stage `filter`."""
+
+
+def doc_id(source: str, snapshot: str, locator: str, offset: int, index: int = 0) -> bytes:
+    """First 16 bytes of sha256 over the canonical JSON of ["doc1", source, snapshot, locator, offset, index].
+
+    Args:
+        source: name of the source in the recipe.
+        snapshot: the crawl, or the name of a folder's state.
+        locator: path of the file relative to the source's root, "/"-separated.
+        offset: byte offset of the record in its file (of its gzip member where compressed).
+        index: which record of that member it is; 0 where every record has a member of its own.
+    """
+    return hashlib.sha256(canonical_json(["doc1", source, snapshot, locator, offset, index])).digest()[:16]

@@ -21,7 +21,8 @@ import pyarrow as pa
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from corpusmill import cli, config, errors, schema
+from corpusmill import config, errors, schema
+from mill import cli
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -60,7 +61,7 @@ def pages() -> dict[str, str]:
 
 def commands() -> list[str]:
     """Every verb with its arguments and options."""
-    lines = ["# Commands", "", _note("corpusmill/cli.py"), ""]
+    lines = ["# Commands", "", _note("mill/cli.py"), ""]
     lines += [
         "`REF` names a dataset: `name` (its newest), `name@digest` (6 or more hex digits of the manifest's digest), or",
         "a whole digest. The answer goes to stdout, everything else to stderr. `corpusmill` is the same command.",

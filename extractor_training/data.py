@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.extraction_sets import Page, tokens
-from corpusmill.extractor.features import features
+from bench.extraction.sets import Page, tokens
+from corpusmill.extractor.model.features import features
+from corpusmill.extractor.model.product import described
 from corpusmill.extractor.page import Page as Html
-from corpusmill.extractor.product import described
-from corpusmill.extractor.scan import Line, Scan, scan
+from corpusmill.extractor.scan.scan import Line, Scan, scan
 from extractor_training.align import matched
 
 FOLDS = 5

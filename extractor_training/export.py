@@ -1,4 +1,4 @@
-"""Trees of the training library (LightGBM) as the flat arrays of corpusmill.extractor.model."""
+"""Trees of the training library (LightGBM) as the flat arrays of corpusmill.extractor.model.load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.extractor.model import Trees
+from corpusmill.extractor.model.load import Trees
 
 
 def flat(booster: Any) -> Trees:

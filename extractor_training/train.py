@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.extraction import DATA
-from bench.extraction_sets import SEEN_PAGES, Page, load, page_key, score
+from bench.extraction.__main__ import DATA
+from bench.extraction.sets import SEEN_PAGES, Page, load, page_key, score
 from corpusmill.errors import CheckFailed
-from corpusmill.extractor.chooser import gate_features, verdict_features
-from corpusmill.extractor.linemodel import Lines, judged
-from corpusmill.extractor.model import MODEL, Trees
+from corpusmill.extractor.model.chooser import gate_features, verdict_features
+from corpusmill.extractor.model.lines import Lines, judged
+from corpusmill.extractor.model.load import MODEL, Trees
 from corpusmill.extractor.modes import extract
 from extractor_training import gains, lines
 from extractor_training.data import FOLDS, Example, example

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from corpusmill.extractor import vocabulary as v
-from corpusmill.extractor.features import features
-from corpusmill.extractor.scan import Box, Line
+from corpusmill.extractor.model.features import features
+from corpusmill.extractor.scan import vocabulary as v
+from corpusmill.extractor.scan.scan import Box, Line
 from extractor_training.data import Example
 
 _TAG_ROLES = np.array(v.TAG_ROLES, np.int64)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from prefect import flow, get_run_logger
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.announce import announce, manifest_tag, tag_this_run
-from flows.artifacts import show_dataset
-from flows.batches import in_batches
-from flows.defaults import may_create, store_uri, workers
-from flows.lid import held
+from flows.run.announce import announce, manifest_tag, tag_this_run
+from flows.run.artifacts import show_dataset
+from flows.run.batches import in_batches
+from flows.run.defaults import may_create, store_uri, workers
+from flows.run.request_limit import held
 
 if TYPE_CHECKING:
     from corpusmill.store import Store

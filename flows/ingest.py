@@ -9,12 +9,12 @@ from __future__ import annotations
 from prefect import flow, get_run_logger
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.announce import manifest_tag, tag_this_run
-from flows.artifacts import show_ingested
-from flows.batches import in_batches
 from flows.build import BATCHES_AT_ONCE
-from flows.defaults import may_create, store_uri, workers
-from flows.lid import held
+from flows.run.announce import manifest_tag, tag_this_run
+from flows.run.artifacts import show_ingested
+from flows.run.batches import in_batches
+from flows.run.defaults import may_create, store_uri, workers
+from flows.run.request_limit import held
 
 
 @flow(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prefect import flow, get_run_logger
 
-from flows.announce import manifest_tag, tag_this_run
-from flows.artifacts import show_training
-from flows.defaults import store_uri
-from flows.launch import Limited, train_in_process
+from flows.run.announce import manifest_tag, tag_this_run
+from flows.run.artifacts import show_training
+from flows.run.defaults import store_uri
+from flows.run.launch import Limited, train_in_process
 
 
 @flow(name="train", flow_run_name="train {manifest:.12}", persist_result=False)

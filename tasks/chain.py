@@ -14,9 +14,11 @@ from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
 from corpusmill.store import Store
-from tasks import acquire, decide, decontaminate, dedup, exemption, extract, groups, judge, pack
+from tasks import acquire, decide, dedup, extract, pack
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
+from tasks.decontaminate import exemption, screen
+from tasks.judge import groups, judge
 from tasks.publish import Parts, publish
 from tasks.shards import Shard
 from tasks.units import Count, Done, Job, Runner, store_at
@@ -56,7 +58,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     def jobs(items: Iterable[Any]) -> list[Job]:
         return [Job(store.uri, recipe, item) for item in items]
 
-    planted = tally.add([decontaminate.self_test(recipe, store)])
+    planted = tally.add([screen.self_test(recipe, store)])
     mapped = run("documents", shard_unit, jobs(units))
     sources = [tally.add([source]) for source, _ in mapped]
     shards = [shard for _, shard in mapped]
@@ -94,7 +96,7 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
     judged = judge.judge_shard(documents.receipt, recipe, store)
     receipts = {group: done.receipt for group, done in judged.items()}
     filtered = filtering.filter_shard(documents.receipt, receipts, recipe, store)
-    screened = decontaminate.screen_shard(documents.receipt, receipts, filtered.receipt, recipe, store)
+    screened = screen.screen_shard(documents.receipt, receipts, filtered.receipt, recipe, store)
     return source, Shard(
         source=unit.source,
         snapshot=unit.snapshot,

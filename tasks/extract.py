@@ -19,15 +19,15 @@ from corpusmill.config import Recipe
 from corpusmill.errors import Refused
 from corpusmill.extractor.gate import Gate
 from corpusmill.extractor.meta import meta
-from corpusmill.extractor.model import MODEL
+from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
-from corpusmill.extractor.sandbox import Limits, Sandbox, shared_sandbox
-from corpusmill.identity import doc_id
-from corpusmill.kernels.language import LanguageModel
+from corpusmill.extractor.sandbox.sandbox import Limits, Sandbox, shared_sandbox
+from corpusmill.kernels.language.identify import LanguageModel
 from corpusmill.models import model_digest, model_path
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
+from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
 from tasks import acquire
 from tasks.acquire import SourceUnit

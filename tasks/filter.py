@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from corpusmill import schema
 from corpusmill.config import Recipe
-from corpusmill.kernels.bounds import Decided, decide
-from corpusmill.kernels.rules import RuleSet
+from corpusmill.kernels.rules.bounds import Decided, decide
+from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.measured import EVERY_LANGUAGE, bounds_of, measured_batch
 from corpusmill.rulebook import COSTLY, rules_of
 from corpusmill.store import Receipt, Store, Unit
-from tasks.judge import above_floors
+from tasks.judge.judge import above_floors
 from tasks.units import Done, Tally, content_of, once
 
 VERSION = 1

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from corpusmill import schema
 from corpusmill.canonical import content_digest, digest_of
-from corpusmill.card import documents_card
 from corpusmill.config import CommonCrawl, Recipe
+from corpusmill.dataset.card import documents_card
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store, Unit
 from tasks import acquire, extract

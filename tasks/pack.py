@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from corpusmill import tokens
 from corpusmill.canonical import sha256
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
 from corpusmill.kernels import packing
-from corpusmill.kernels.words import word_table
+from corpusmill.kernels.words.table import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
+from corpusmill.tokens import shards as tokens
 from tasks import views
 from tasks.filter import in_languages
 from tasks.shards import Shard

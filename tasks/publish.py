@@ -15,13 +15,15 @@ import pyarrow.compute as pc
 
 from corpusmill import benchmarks, schema
 from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
-from corpusmill.card import card
 from corpusmill.config import Recipe
-from corpusmill.kernels.rules import RuleSet
+from corpusmill.dataset.card import card
+from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Output, Receipt, Store, Unit
-from tasks import decide, decontaminate, dedup, extract, groups, pack
+from tasks import decide, dedup, extract, pack
 from tasks import filter as filtering
+from tasks.decontaminate import screen
+from tasks.judge import groups
 from tasks.shards import Shard
 from tasks.units import Done, check_funnel, funnel_row, once
 
@@ -115,7 +117,7 @@ def _stages(parts: Parts) -> dict[str, object]:
         "extract": {"version": extract.VERSION, "libraries": dict(parts.shards[0].documents.versions)},
         "judge": {"version": groups.VERSIONS},
         "filter": {"version": filtering.VERSION},
-        "decontaminate": {"version": decontaminate.VERSION},
+        "decontaminate": {"version": screen.VERSION},
         "deduplicate": {"version": dedup.VERSION},
         "pack": {"version": pack.VERSION, "libraries": dict(parts.tokenizer.versions)},
     }

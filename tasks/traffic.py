@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from corpusmill.canonical import canonical_json
 from corpusmill.errors import MillError
 from tasks.acquire import notices
-from tasks.acquire.politeness import Traffic, watched
+from tasks.acquire.fetch.rate_limit import Traffic, watched
 
 if TYPE_CHECKING:
     from corpusmill.store import Store

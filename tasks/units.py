@@ -10,8 +10,9 @@ from functools import lru_cache
 from importlib.metadata import version as installed_version
 from typing import Any, Protocol
 
-from corpusmill import funnel, schema
+from corpusmill import schema
 from corpusmill.config import Recipe
+from corpusmill.dataset import funnel
 from corpusmill.errors import CheckFailed
 from corpusmill.store import Receipt, Store, Unit, open_store
 

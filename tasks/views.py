@@ -11,8 +11,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from corpusmill.kernels import edits
-from corpusmill.kernels.pii import MASKS
+from corpusmill.kernels.edits import spans as edits
+from corpusmill.kernels.pii.find import MASKS
 from corpusmill.store import Output, Receipt, Store
 
 View = Literal["raw", "clean", "final"]

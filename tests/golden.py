@@ -12,16 +12,18 @@ from pathlib import Path
 
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.store import Output, open_store
-from tasks import decide, decontaminate, dedup, extract, groups, pack, publish
+from tasks import decide, dedup, extract, pack, publish
 from tasks import filter as filtering
 from tasks.chain import build
+from tasks.decontaminate import screen
+from tasks.judge import groups
 
 GOLDEN = Path(__file__).parent / "golden.json"
 VERSIONS = {
     "extract": extract.VERSION,
     "judge": groups.VERSIONS,
     "filter": filtering.VERSION,
-    "decontaminate": decontaminate.VERSION,
+    "decontaminate": screen.VERSION,
     "exact": dedup.VERSION,
     "near": dedup.VERSION,
     "decide": decide.VERSION,

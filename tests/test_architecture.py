@@ -13,12 +13,13 @@ import pytest
 
 import corpusmill
 import flows
+import mill
 import tasks
 import training
-from corpusmill import cli
+from mill import cli
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-OURS = {"corpusmill": corpusmill, "tasks": tasks, "flows": flows, "training": training}
+OURS = {"corpusmill": corpusmill, "tasks": tasks, "flows": flows, "training": training, "mill": mill}
 
 
 def modules(*packages: str) -> list[str]:
@@ -55,7 +56,7 @@ def test_library_and_tasks_load_neither_prefect_nor_torch():
 
 
 def test_the_launcher_of_training_loads_neither_torch_nor_prefect():
-    assert not loaded_after("training.commands", "training.launch") & {"prefect", "torch"}
+    assert not loaded_after("mill.train", "training.launch") & {"prefect", "torch"}
 
 
 def test_no_module_of_flows_hides_a_top_level_package():
@@ -80,7 +81,7 @@ def test_every_verb_is_there(target):
 
 def test_the_wheel_and_the_linters_know_all_packages():
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
-    names = ", ".join(f'"{name}"' for name in ("corpusmill", "tasks", "flows", "training"))
+    names = ", ".join(f'"{name}"' for name in ("corpusmill", "tasks", "flows", "training", "mill"))
     assert text.count(f"[{names}]") >= 3
 
 

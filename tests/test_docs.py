@@ -11,7 +11,8 @@ from typing import get_args
 
 import pytest
 
-from corpusmill import cli, config, errors, schema
+from corpusmill import config, errors, schema
+from mill import cli
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCS = REPOSITORY / "docs"

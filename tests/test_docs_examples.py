@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 from markdown_it import MarkdownIt
 
-from corpusmill import cli
 from corpusmill.config import REPOSITORY, parse_recipe
-from corpusmill.kernels.rule_faults import file_faults
+from corpusmill.kernels.rules.faults import file_faults
 from corpusmill.readers.outcomes import outcomes
+from mill import cli
 
 pytestmark = pytest.mark.timeout(1800)  # a busy machine; it takes less than two minutes of CPU
 
@@ -71,7 +71,7 @@ def blocks(page: Path) -> Iterator[Block]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What readers of the pages have: the demo crawl, texts, a word list, rules of their own, and a dataset web-en."""
-    from tasks.democrawl import make
+    from mill.demo.crawl import make
 
     folder = tmp_path_factory.mktemp("reader")
     with pytest.MonkeyPatch.context() as patch:

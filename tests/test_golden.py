@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from corpusmill import funnel
+from corpusmill.dataset import funnel
 from corpusmill.errors import NotFound
 from corpusmill.models import model_path
 from corpusmill.store import open_store

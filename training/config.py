@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from corpusmill.canonical import digest_of
 from corpusmill.config import Name, Section, read_section, where
 from corpusmill.errors import NotFound, UsageError
-from corpusmill.order import Plan, Stage
+from corpusmill.tokens.order import Plan, Stage
 
 HELDOUT = "heldout"
 """Name of the partition that is never trained on."""

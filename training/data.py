@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from corpusmill.errors import UsageError
-from corpusmill.order import Ints, Plan, Rows
 from corpusmill.store import Output, Store
-from corpusmill.tokens import MappedShard, map_token_shard
+from corpusmill.tokens.order import Ints, Plan, Rows
+from corpusmill.tokens.shards import MappedShard, map_token_shard
 
 IGNORED = -100
 """A label that does not count."""

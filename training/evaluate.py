@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from corpusmill.order import Permutation
 from corpusmill.store import Store
+from corpusmill.tokens.order import Permutation
 from training.config import HELDOUT, TrainConfig
 from training.data import IGNORED, Batch, Partition
 from training.model import Layout

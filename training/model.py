@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils.checkpoint import checkpoint
 
-from corpusmill.order import Ints
+from corpusmill.tokens.order import Ints
 from training.config import Model
 from training.data import IGNORED
 

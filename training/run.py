@@ -15,8 +15,8 @@ from typing import Any
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
-from corpusmill.order import Plan
 from corpusmill.store import Store, open_store
+from corpusmill.tokens.order import Plan
 from training import commits
 from training.config import TrainConfig, plan_of
 

@@ -1,7 +1,7 @@
 """datatrove's filters on given texts: how long they take, or what each decides; runs in the peers' venv.
 
-Words are "spacy" (as datatrove comes), "split" (at spaces) or "ours" (tests/kernels/reference.py, which is plain Python
-and says what our word table cuts).
+Words are "spacy" (as datatrove comes), "split" (at spaces) or "ours" (tests/corpusmill/kernels/reference.py,
+which is plain Python and says what our word table cuts).
 
 A request to time: {"texts": a file of JSON strings, a line each, "words", "chain"}; with `chain` a text goes no further
 than the first filter that drops it. The answer: {"cpu_s", "kept"}.
@@ -33,7 +33,7 @@ from serve import serve
 from stopwatch import cpu_seconds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.kernels import reference
+from tests.corpusmill.kernels import reference
 
 NEVER = 10**9
 

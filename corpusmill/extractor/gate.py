@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from corpusmill.extractor.scan import Line, scan
-from corpusmill.kernels.language import LanguageModel
+from corpusmill.extractor.scan.scan import Line, scan
+from corpusmill.kernels.language.identify import LanguageModel
 
 MIN_SCORE_E4 = 6500
 """On 500 pages of the test crawls: 1 of 108 English ones is refused, and 388 of 392 others."""

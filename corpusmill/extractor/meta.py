@@ -14,7 +14,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from corpusmill.extractor.embedded import json_ld
+from corpusmill.extractor.model.embedded import json_ld
 from corpusmill.readers.text import clean_text
 
 HEAD_CHARS = 200_000

@@ -19,12 +19,12 @@ from typing import Literal
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
-from corpusmill.extractor.agreement import union
-from corpusmill.extractor.chooser import better, gate_features, verdict_features, worth_asking
-from corpusmill.extractor.depth import deeper_than
-from corpusmill.extractor.linemodel import by_lines, judge
-from corpusmill.extractor.model import load_model
+from corpusmill.extractor.model.agreement import union
+from corpusmill.extractor.model.chooser import better, gate_features, verdict_features, worth_asking
+from corpusmill.extractor.model.lines import by_lines, judge
+from corpusmill.extractor.model.load import load_model
 from corpusmill.extractor.page import Page
+from corpusmill.extractor.scan.depth import deeper_than
 from corpusmill.readers.text import clean_text, tidy_ends
 
 Mode = Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"]

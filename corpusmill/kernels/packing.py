@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.compiled import kernel
-from corpusmill.kernels.hashing import mix64
+from corpusmill.kernels.bytes.hashing import mix64
 from corpusmill.schema import PACK_DOCS, PACK_ROWS
 
 Ints = NDArray[np.int64]

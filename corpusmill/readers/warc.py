@@ -4,7 +4,7 @@ What can be read is read: a record that is cut or damaged comes back with its fa
 member, or the next record of a plain file. Contents are bounded before they are held.
 
 Two readers: FastWARC as long as there is no doubt, then our own (careful.py). warcio is not asked for a second opinion:
-in no file that we know of does it find a record that ours does not (tests/readers/test_opinions.py keeps the table).
+in no file that we know of does it find a record that ours does not (the tests keep the table: test_opinions.py).
 """
 
 from __future__ import annotations

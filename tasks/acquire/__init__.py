@@ -15,8 +15,8 @@ from corpusmill.config import Recipe
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import code, common_crawl, files, jsonl, latex, mediawiki, own, parquet, text
-from tasks.acquire.sizes import asked, known
-from tasks.acquire.transport import Fetched, fetch
+from tasks.acquire.fetch.sizes import asked, known
+from tasks.acquire.fetch.transport import Fetched, fetch
 from tasks.acquire.units import SourceUnit, blocks_of
 from tasks.units import libraries as installed
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpusmill.readers.text import clean_text
+from tasks.acquire.fetch.transport import tree_files
 from tasks.acquire.streams import Damage, pieces
-from tasks.acquire.transport import tree_files
 
 TAR = r"\.(tar|tgz|tbz2|txz|tar\.(gz|bz2|xz|zst))$"
 

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from corpusmill.config import Select
 from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.streams import lines, pieces
 from tasks.acquire.texts import cell, ended
-from tasks.acquire.transport import Fetched
 
 VERSION = 1
 IS_INDEX = re.compile(r"(^|/)cdx-\d+\.gz$")

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from tasks.acquire import http
-from tasks.acquire.ranged import Ranged
-from tasks.acquire.transport import address_of, folder_of, is_remote
+from tasks.acquire.fetch import http
+from tasks.acquire.fetch.ranged import Ranged
+from tasks.acquire.fetch.transport import address_of, folder_of, is_remote
 
 NAME = "cluster.idx"
 MAX_LINE = 2**16

@@ -18,10 +18,10 @@ from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import licences
 from tasks.acquire.archives import TAR, Entry, entries
+from tasks.acquire.fetch.transport import Fetched, folder_of
 from tasks.acquire.listing import listed
 from tasks.acquire.streams import Damage
 from tasks.acquire.texts import decoded, document, ended, is_binary
-from tasks.acquire.transport import Fetched, folder_of
 from tasks.acquire.units import SourceUnit
 
 VERSION = 1

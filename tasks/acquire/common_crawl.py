@@ -17,9 +17,9 @@ from corpusmill.errors import NotFound, Unavailable
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import cdx, cluster, files, notices
+from tasks.acquire.fetch.transport import Fetched, exists, read_range
+from tasks.acquire.fetch.transport import read as read_file
 from tasks.acquire.sample import sampled
-from tasks.acquire.transport import Fetched, exists, read_range
-from tasks.acquire.transport import read as read_file
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")

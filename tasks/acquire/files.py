@@ -16,8 +16,8 @@ from corpusmill.config import Files
 from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
 from corpusmill.readers.parts import record_start
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.fetch.transport import Cut, Fetched
 from tasks.acquire.listing import listed
-from tasks.acquire.transport import Cut, Fetched
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")

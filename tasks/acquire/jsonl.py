@@ -9,10 +9,10 @@ from typing import Any
 from corpusmill.config import Jsonl, Rows
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.streams import Line, lines, pieces, ranged
 from tasks.acquire.texts import cell, document, ended
-from tasks.acquire.transport import Fetched
 from tasks.acquire.units import SourceUnit
 
 VERSION = 1

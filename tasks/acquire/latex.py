@@ -16,10 +16,10 @@ from corpusmill.config import Latex
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.archives import members
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.streams import Damage, decompressed, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
-from tasks.acquire.transport import Fetched
 from tasks.acquire.units import SourceUnit
 
 VERSION = 1

@@ -8,9 +8,10 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from corpusmill.errors import UsageError
-from tasks.acquire import notices, s3
+from tasks.acquire import notices
+from tasks.acquire.fetch import s3
+from tasks.acquire.fetch.transport import folder_of, is_remote
 from tasks.acquire.sample import sampled
-from tasks.acquire.transport import folder_of, is_remote
 from tasks.acquire.units import SourceUnit, blocks_of
 
 

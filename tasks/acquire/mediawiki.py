@@ -19,10 +19,10 @@ from corpusmill.config import MediaWiki
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.parts import SCAN, Part
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.streams import BZIP2, READ_BYTES, Damage, Fault, decompressed, pieces
 from tasks.acquire.texts import cell, document, ended
-from tasks.acquire.transport import Fetched
 from tasks.acquire.units import SourceUnit
 
 VERSION = 1

@@ -12,8 +12,8 @@ from corpusmill.config import OwnSource
 from corpusmill.errors import UsageError
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
-from tasks.acquire.transport import Fetched
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES: tuple[str, ...] = ()  # of the module's own it is told by the digest of its file and its package's version

@@ -13,9 +13,9 @@ from corpusmill.config import Parquet
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import jsonl
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.texts import ended
-from tasks.acquire.transport import Fetched
 from tasks.acquire.units import SourceUnit
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 from corpusmill.config import Text
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.streams import Damage, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
-from tasks.acquire.transport import Fetched
 from tasks.acquire.units import SourceUnit
 
 VERSION = 1

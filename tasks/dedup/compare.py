@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels import jaccard, minhash
-from corpusmill.kernels.crowds import decode, unique
+from corpusmill.kernels.duplicates import jaccard, minhash
+from corpusmill.kernels.duplicates.crowded_buckets import decode, unique
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
-from tasks.dedup import index, proof, search
-from tasks.dedup.cut import Cut, by_number, inputs_of
+from tasks.dedup import index, near_duplicates, proof
 from tasks.dedup.history import Part, shingling, stored_sets
+from tasks.dedup.ranges import Cut, by_number, inputs_of
 from tasks.dedup.tables import EDGES, PAIRS, SETS, column, draft
 from tasks.shards import Shard
 from tasks.units import Done, Job, once, store_at
@@ -146,7 +146,7 @@ def verify_unit(job: Job) -> Done:
         similar = np.flatnonzero(similarity >= config.min_jaccard)
         for number, here in by_number(item.cut.range_of(later[similar]), item.cut.partitions):
             drafts[f"edges.{number}"] = draft(store, EDGES, [codes[similar[here]], similarity[similar[here]]])
-        sample = search.Sample(proof.SAMPLE_PAIRS)
+        sample = near_duplicates.Sample(proof.SAMPLE_PAIRS)
         new = earlier >= item.cut.first_new
         first = np.uint64(item.cut.first_new)
         sample.add(codes[new] - (first << np.uint64(32) | first), similarity[new])

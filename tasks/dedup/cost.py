@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from corpusmill.config import Recipe
-from tasks.dedup.cut import cut
-from tasks.dedup.parts import local_bytes
+from tasks.dedup.near_in_parts import local_bytes
+from tasks.dedup.ranges import cut
 
 DOCUMENT_BYTES = 4000
 """Text of a mean web page."""
@@ -19,11 +19,11 @@ ROUNDS = 3
 COMPARED = 0.4
 """Share of documents that are compared with another, where a third are copies."""
 WHOLE_BYTES = 130
-"""Memory of the units that rank and that give the verdict, a document: at most, of ten million (bench/dedup.py)."""
+"""Memory of the units that rank and that give the verdict, a document: at most, of ten million (bench/dedup)."""
 DOCUMENT_S = 26e-6
 """CPU seconds a document, candidates and grouping through the store: ten million, on a busy machine."""
 COMPARED_S = 2e-4
-"""CPU seconds to shingle one document again and compare it (bench/dedup.py)."""
+"""CPU seconds to shingle one document again and compare it (bench/dedup)."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound, Refused
-from corpusmill.kernels import jaccard
-from corpusmill.kernels.minhash import Shingling
+from corpusmill.kernels.duplicates import jaccard
+from corpusmill.kernels.duplicates.minhash import Shingling
 from corpusmill.store import Output, Store
 from corpusmill.store.parquet import open_parquet
 from tasks.shards import Shard

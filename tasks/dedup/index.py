@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
-from corpusmill.kernels import lsh, minhash
+from corpusmill.kernels.duplicates import lsh, minhash
 from corpusmill.store import Draft, Store
-from tasks.dedup.alive import Alive, attribute, digests_column
-from tasks.dedup.found import binary
+from tasks.dedup.documents import Alive, attribute, digests_column
 from tasks.dedup.history import KEYS, LEADERS, SET_GROUP_BYTES, SETS, shingling
+from tasks.dedup.outcome import binary
 from tasks.shards import Shard
 
 SLICE_ROWS = 1 << 18

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.store import Output, Receipt, Unit
-from tasks.dedup import proof, search
-from tasks.dedup.alive import attribute, digests_column, salts
-from tasks.dedup.cut import Cut, by_number, cut, inputs_of
+from tasks.dedup import near_duplicates, proof
+from tasks.dedup.documents import attribute, digests_column, salts
 from tasks.dedup.history import Earlier, Part, batches
+from tasks.dedup.ranges import Cut, by_number, cut, inputs_of
 from tasks.dedup.tables import ENTRIES, PLACES, by_range, draft
 from tasks.shards import Shard
 from tasks.units import Done, Job, content_of, once, store_at
@@ -35,12 +35,12 @@ def plan_unit(job: Job) -> Done:
     """Writes `group.<g>`: place, rank and set size of the documents of each group of shards."""
     item: Plan = job.item
     store, config = store_at(job.uri), job.recipe.deduplicate
-    whole = search.unit_of(item.shards, item.exact, job.recipe, item.earlier)
+    whole = near_duplicates.unit_of(item.shards, item.exact, job.recipe, item.earlier)
     unit = Unit("near.plan", VERSION, {"of": whole.key, "memory_mb": config.memory_mb}, ())
 
     def work() -> Receipt:
         gate = proof.identity(job.recipe)
-        docs = search.left_by_exact(item.shards, item.exact, job.recipe, store)
+        docs = near_duplicates.left_by_exact(item.shards, item.exact, job.recipe, store)
         sizes = attribute(item.shards, docs, digests_column("shingles", store), np.int32)
         per_shard = np.bincount(docs.shard, sizes, len(item.shards)).astype(np.int64) * 8
         old = [part.leaders.rows or 0 for part in (item.earlier.parts if item.earlier else ())]
@@ -90,7 +90,7 @@ def bands_unit(job: Job) -> Done:
             here = here[size[here] > 0]
             if not len(here):
                 continue
-            keys = search.signed_keys(item.shards[number], row[here], job.recipe, store) ^ salt[number]
+            keys = near_duplicates.signed_keys(item.shards[number], row[here], job.recipe, store) ^ salt[number]
             repeat = np.repeat(here, config.bands)
             yield [keys.ravel(), rank[repeat], size[repeat], np.full(len(repeat), item.group, np.int32)]
 

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from corpusmill import schema
 from corpusmill.config import Deduplicate, Recipe
-from corpusmill.kernels import edits, passages
+from corpusmill.kernels.duplicates import passages
+from corpusmill.kernels.edits import spans as edits
 from corpusmill.store import Output, Receipt, Store, Unit
-from tasks.dedup import search
-from tasks.dedup.alive import Alive, scores_read
-from tasks.dedup.cut import by_number, in_groups, inputs_of
+from tasks.dedup import near_duplicates
+from tasks.dedup.documents import Alive, scores_read
+from tasks.dedup.ranges import by_number, in_groups, inputs_of
 from tasks.dedup.tables import by_range, narrow
 from tasks.shards import Shard
 from tasks.units import Done, Job, Runner, content_of, once, store_at
@@ -184,7 +185,7 @@ def plan_unit(job: Job) -> Done:
 
 
 def _kept(item: Plan, recipe: Recipe, store: Store) -> Alive:
-    docs = search.left_by_exact(item.shards, item.exact, recipe, store)
+    docs = near_duplicates.left_by_exact(item.shards, item.exact, recipe, store)
     found = store.table(item.near.outputs["found"], columns=["keeper"])
     return docs.only(found.column("keeper").is_null().to_numpy())  # the same documents, in the same order
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
 from corpusmill.errors import CheckFailed
-from corpusmill.kernels import minhash_checks, planted_pairs
+from corpusmill.kernels.duplicates import minhash_checks, planted_pairs
 from corpusmill.store import Store
-from tasks.dedup.alive import Alive, Ints
+from tasks.dedup.documents import Alive, Ints
 from tasks.dedup.history import shingling
 from tasks.shards import Shard
 

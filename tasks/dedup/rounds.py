@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.kernels import lsh
-from corpusmill.kernels.crowds import Bounds, Crowd, decode, next_round, unique
-from corpusmill.kernels.leaders import independent_set
+from corpusmill.kernels.duplicates import lsh
+from corpusmill.kernels.duplicates.crowded_buckets import Bounds, Crowd, decode, next_round, unique
+from corpusmill.kernels.duplicates.keepers import independent_set
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
-from tasks.dedup.cut import Cut, by_number, inputs_of
+from tasks.dedup.ranges import Cut, by_number, inputs_of
 from tasks.dedup.tables import ASKS, ENTRIES, PAIRS, STATE, column, draft
 from tasks.units import Done, Job, once, store_at
 

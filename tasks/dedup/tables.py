@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels import lsh
+from corpusmill.kernels.duplicates import lsh
 from corpusmill.store import Draft, Output, Store
-from tasks.dedup.cut import by_number
 from tasks.dedup.history import SETS as INDEX_SETS
+from tasks.dedup.ranges import by_number
 
 
 def narrow(**columns: pa.DataType) -> pa.Schema:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.kernels.crowds import Codes, decode
-from corpusmill.kernels.leaders import Keepers, best_keepers
+from corpusmill.kernels.duplicates.crowded_buckets import Codes, decode
+from corpusmill.kernels.duplicates.keepers import Keepers, best_keepers
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
-from tasks.dedup import index, proof, search
-from tasks.dedup.alive import attribute, digests_column
-from tasks.dedup.cut import Cut
-from tasks.dedup.found import Outcome, commit
+from tasks.dedup import index, near_duplicates, proof
+from tasks.dedup.documents import attribute, digests_column
 from tasks.dedup.history import Earlier
+from tasks.dedup.outcome import Outcome, commit
+from tasks.dedup.ranges import Cut
 from tasks.dedup.rounds import read_removed
 from tasks.dedup.tables import column
 from tasks.shards import Shard
@@ -54,7 +54,7 @@ def finish_unit(job: Job) -> Done:
     """The receipt of stage near: keepers, proof, index."""
     item: Finish = job.item
     store = store_at(job.uri)
-    unit = search.unit_of(item.shards, item.exact, job.recipe, item.earlier)
+    unit = near_duplicates.unit_of(item.shards, item.exact, job.recipe, item.earlier)
     return once(store, unit, lambda: _finish(unit, job, item, store))
 
 
@@ -65,7 +65,7 @@ def _finish(unit: Unit, job: Job, item: Finish, store: Store) -> Receipt:
     for outputs in item.searched.edges:
         codes = column(outputs, "code", store, np.uint64)
         best_keepers(removed, *decode(codes), column(outputs, "similarity", store, np.float64), best, similarity)
-    docs = search.left_by_exact(item.shards, item.exact, job.recipe, store)
+    docs = near_duplicates.left_by_exact(item.shards, item.exact, job.recipe, store)
     gone = removed[first:][docs.rank]
     keeper_rank = best[first:][docs.rank]
     old_ranks = np.unique(keeper_rank[gone & (keeper_rank < first)])
@@ -77,17 +77,17 @@ def _finish(unit: Unit, job: Job, item: Finish, store: Store) -> Receipt:
     keeper[olds] = n + np.searchsorted(old_ranks, keeper_rank[olds])
     parts = np.searchsorted(np.array(item.cut.old), old_ranks, side="right") - 1
     leaders = old_ranks - np.array(item.cut.old)[parts]
-    old = search.old_documents(leaders, parts, item.earlier, store)
+    old = near_duplicates.old_documents(leaders, parts, item.earlier, store)
     exact = np.where(gone, similarity[first:][docs.rank], np.nan)
     outcome = Outcome(keeper, exact, np.zeros(n, np.int8), ("near_duplicate",), old)
     searched = item.searched
     result = Keepers(keeper, exact, keeper, keeper, searched.rounds, searched.comparisons, searched.complete)
-    facts = search.facts_of(result, searched.largest, searched.crowded, len(old))
-    sample = search.Sample(proof.SAMPLE_PAIRS)
+    facts = near_duplicates.facts_of(result, searched.largest, searched.crowded, len(old))
+    sample = near_duplicates.Sample(proof.SAMPLE_PAIRS)
     for output in searched.samples:
         sample.add(column([output], "code", store, np.uint64), column([output], "similarity", store, np.float64))
     gate: Any = item.plan.facts["identity"]
-    facts["proof"] = search.proofs(gate, item.shards, docs, sample, job.recipe, store)
+    facts["proof"] = near_duplicates.proofs(gate, item.shards, docs, sample, job.recipe, store)
     more: dict[str, Draft] = {}
     if job.recipe.deduplicate.index:
         kept = docs.only(~gone)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flows import supervisor
-from flows.platform import sample_crawl
+from flows.platform import supervisor
+from mill.platform import sample_crawl
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient

@@ -16,8 +16,8 @@ from prefect.states import Cancelling
 from corpusmill.config import load_recipe
 from corpusmill.processes import alive, descendants
 from corpusmill.store import open_store
-from flows.demo import overrides, result_of
-from flows.supervisor import Platform
+from flows.platform.supervisor import Platform
+from mill.demo.run import overrides, result_of
 from tests.flows.conftest import Alerts
 from tests.flows.waiting import artifacts_of, logs_of, until_final
 
@@ -37,7 +37,7 @@ def home(sample: Path) -> Path:
 def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_training(
     client: SyncPrefectClient, run: Run, home: Path, training_config: Callable[[int], str]
 ) -> None:
-    from corpusmill.engine import Engine
+    from corpusmill.engine.local import Engine
     from tasks.chain import build
 
     store = open_store(home / "store")

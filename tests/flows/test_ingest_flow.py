@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from corpusmill.processes import descendants
 from corpusmill.store import open_store
-from flows.deploy import apply_deployment, deployments
-from tests.acquire.server import serve
+from flows.platform.deploy import apply_deployment, deployments
 from tests.flows.waiting import artifacts_of, logs_of, until_final
-from tests.ingest.crawls import FILES, OLD, add_crawl, locator, recipe
-from tests.ingest.crawls import run as ingest_here
+from tests.tasks.acquire.server import serve
+from tests.tasks.ingest.crawls import FILES, OLD, add_crawl, locator, recipe
+from tests.tasks.ingest.crawls import run as ingest_here
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
-    from flows.supervisor import Platform
+    from flows.platform.supervisor import Platform
 
 MANY = 6
 RECIPE = 'name = "web"\n[source.crawl]\nkind = "common-crawl"\nroot = "{root}"\ncrawls = ["newest"]\n'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from prefect.states import Cancelling
 
 from corpusmill.processes import alive, descendants
-from flows.supervisor import Platform
+from flows.platform.supervisor import Platform
 from tests.flows.waiting import logs_of, until_final
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from corpusmill.processes import Proc, descendants
-from tests.flows.test_platform import mill, said, state, until
+from tests.flows.platform.test_platform import mill, said, state, until
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.schema import PACK_DOCS, PACK_ROWS
 from corpusmill.store import Draft, Store, Unit, open_store
-from corpusmill.tokens import write_token_shard
+from corpusmill.tokens.shards import write_token_shard
 
 VOCAB = 97
 SEQ_LEN = 48

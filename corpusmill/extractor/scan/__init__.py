@@ -1,0 +1,1 @@
+"""One pass over the bytes of a page: text, lines and boxes (`scan`), and the depth of its elements (`depth`)."""

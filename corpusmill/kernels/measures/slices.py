@@ -1,0 +1,107 @@
+"""A slice of texts with what several families of measures need of it, each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from corpusmill.kernels.measures.feed_lines import FEED_COUNTS, count_feed_lines
+from corpusmill.kernels.measures.lines import LINE_COUNTS, count_lines
+from corpusmill.kernels.measures.page_counts import CODE_COUNTS, PAGE_COUNTS, count_code, count_page
+from corpusmill.kernels.measures.repeats import REPEAT_COUNTS, count_repeats
+from corpusmill.kernels.measures.word_stats import TOKEN_COUNTS, count_tokens
+from corpusmill.kernels.words.split import normal_table, split_table
+from corpusmill.kernels.words.table import Room, WordTable, text_buffers, word_table
+
+
+class Slice:
+    """D texts.
+
+    Args:
+        table: their words, where they are known already.
+        room: for the words, where they are not: the next slice may have the same.
+    """
+
+    def __init__(self, text: pa.LargeStringArray, table: WordTable | None = None, room: Room | None = None) -> None:
+        self.text = text
+        self._room = room
+        if table is not None:
+            self.table = table
+
+    @cached_property
+    def table(self) -> WordTable:
+        """Tokens of the word table."""
+        return word_table(self.text, self._room)
+
+    @cached_property
+    def split(self) -> WordTable:
+        """Words between white space."""
+        return split_table(self.text)
+
+    @cached_property
+    def normal(self) -> WordTable:
+        """Normalised words between white space."""
+        return normal_table(self.text)
+
+    @cached_property
+    def text_bytes(self) -> NDArray[np.int64]:
+        """int64[D]."""
+        return np.diff(text_buffers(self.text)[1])
+
+    @property
+    def chars(self) -> NDArray[np.int64]:
+        """Characters of each text, int64[D]."""
+        return self.lines["chars"]
+
+    @property
+    def token_total(self) -> NDArray[np.int64]:
+        """Tokens of each text, int64[D]."""
+        return np.diff(self.table.offsets)
+
+    @cached_property
+    def lines(self) -> dict[str, NDArray[np.int64]]:
+        """Counts over lines and paragraphs (LINE_COUNTS), each int64[D]."""
+        return _named(LINE_COUNTS, count_lines(self.text))
+
+    @cached_property
+    def tokens(self) -> dict[str, NDArray[np.int64]]:
+        """Counts over tokens (TOKEN_COUNTS), each int64[D]."""
+        return _named(TOKEN_COUNTS, count_tokens(self.table))
+
+    @cached_property
+    def repeats(self) -> dict[str, NDArray[np.int64]]:
+        """Characters of repeated n-grams (REPEAT_COUNTS), each int64[D]."""
+        return _named(REPEAT_COUNTS, count_repeats(self.table))
+
+    @cached_property
+    def page(self) -> dict[str, NDArray[np.int64]]:
+        """Counts over whole texts (PAGE_COUNTS), each int64[D]."""
+        return _named(PAGE_COUNTS, count_page(self.text, self.table))
+
+    @cached_property
+    def code(self) -> dict[str, NDArray[np.int64]]:
+        """Line and character counts of code (CODE_COUNTS), each int64[D]."""
+        return _named(CODE_COUNTS, count_code(self.text))
+
+    def feed_lines(self, style: int, paragraphs: bool = False) -> dict[str, NDArray[np.int64]]:
+        """Counts over lines or paragraphs in a style of `feed_lines`, each int64[D]."""
+        return _named(FEED_COUNTS, count_feed_lines(self.text, style, paragraphs))
+
+
+def _named(names: Sequence[str], counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    return {name: counts[:, i] for i, name in enumerate(names)}
+
+
+def ratio(part: NDArray, whole: NDArray) -> NDArray[np.float64]:
+    """Quotients; where the whole is 0, so is the part, and the ratio."""
+    return part / np.maximum(whole, 1)
+
+
+def sums(table: WordTable, values: NDArray) -> NDArray[np.int64]:
+    """Sum over the words of each document of whole numbers, one a word: int64[D]."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(values, dtype=np.int64)])
+    return before[table.offsets[1:]] - before[table.offsets[:-1]]

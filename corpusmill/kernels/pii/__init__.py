@@ -1,0 +1,1 @@
+"""Personal data: where it stands in a text (`find`), kind by kind."""

@@ -1,0 +1,1 @@
+"""Quality: scores of a classifier in millionths, and thresholds chosen from labelled texts (`calibration`)."""

@@ -1,0 +1,1 @@
+"""Rules: read and checked (`rules`, `faults`), applied to measures (`bounds`)."""

@@ -1,0 +1,213 @@
+"""Plain form of a text for the benchmark screen: one way to write what pages write in several.
+
+Full-width forms, ligatures and mathematical letters become the letters they stand for, letters with combining marks are
+composed, accents and quotation marks that stand for an apostrophe become one. All other differences of layout (case,
+blanks, quotes, soft hyphens) are no difference to the word table. Only characters whose normalisation Unicode has fixed
+for good are touched (UAX #15, stability), so that words do not change with the Python version.
+
+Few texts have such characters: a compiled pass over the bytes finds those texts, and only they are rewritten.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from corpusmill.compiled import kernel
+from corpusmill.kernels.words.table import text_buffers
+
+_APOSTROPHES = "`\uff40\uff07\u00b4\u2018\u201b\u02bc"
+_REWRITTEN = re.compile(
+    "[\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\ufb00-\ufb06\U0001d400-\U0001d7ff][\u0300-\u036f]*"
+    "|[^\\W\\d_][\u0300-\u036f]+"
+    f"|(?<=[^\\W_])[{_APOSTROPHES}](?=[^\\W_])"
+    "|(?<=[0-9\uff10-\uff19])[\uff0c\uff0e](?=[0-9\uff10-\uff19])"
+)
+_BLOCK = 256
+_BEFORE, _AFTER = 8, 12
+"""Bytes around the beginning of a character within which its match lies, and what the match depends on."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Where the bytes of a plain form come from; R replaced places."""
+
+    plain: NDArray[np.int64]
+    """int64[R, 2]: first byte and byte after the last of what stands there now."""
+    given: NDArray[np.int64]
+    """int64[R, 2]: of what stood there."""
+
+    def start(self, place: int) -> int:
+        """Byte of the given text where what begins at a byte of the plain form begins."""
+        i = int(np.searchsorted(self.plain[:, 0], place, side="right")) - 1
+        if i < 0:
+            return place
+        if place < self.plain[i, 1]:
+            return int(self.given[i, 0])
+        return int(self.given[i, 1] + place - self.plain[i, 1])
+
+    def stop(self, place: int) -> int:
+        """Byte of the given text after what ends before a byte of the plain form."""
+        i = int(np.searchsorted(self.plain[:, 0], place, side="left")) - 1
+        if i < 0:
+            return place
+        return int(self.given[i, 1] + max(place - self.plain[i, 1], 0))
+
+
+def plain_text(text: str) -> str:
+    """Plain form of one text."""
+    return _REWRITTEN.sub(lambda match: _instead(match.group()), text)
+
+
+def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, dict[int, Rewritten]]:
+    """Plain forms of texts, and for those that differ where their bytes come from.
+
+    Args:
+        text: large_string[D] without nulls.
+
+    Returns:
+        large_string[D]: the array itself where no text has a character that is rewritten.
+    """
+    data, bounds = text_buffers(text)
+    changed: dict[int, tuple[bytes, Rewritten]] = {}
+    rows, places = _candidates(data, bounds)
+    for row, begin, end in runs_of(rows):
+        given = data[bounds[row] : bounds[row + 1]].tobytes()
+        made, where = _rewrite(given, places[begin:end].tolist())
+        if len(where.plain):
+            changed[row] = made, where
+    if not changed:
+        return text, {}
+    pieces, begin = [], 0
+    for number, (made, _) in changed.items():
+        pieces += [text.slice(begin, number - begin), pa.array([made], pa.large_binary()).cast(pa.large_string())]
+        begin = number + 1
+    pieces.append(text.slice(begin))
+    return pa.concat_arrays(pieces), {number: where for number, (_, where) in changed.items()}
+
+
+def runs_of(numbers: NDArray[np.int64]) -> list[tuple[int, int, int]]:
+    """Each number of an ascending array, with the place of its first and after its last."""
+    edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)) if len(numbers) else np.zeros(1, np.int64)
+    return [(int(numbers[begin]), begin, end) for begin, end in pairwise(edges.tolist())]
+
+
+def _instead(found: str) -> str:
+    return "'" if found in _APOSTROPHES else unicodedata.normalize("NFKC", found)
+
+
+def _rewrite(given: bytes, candidates: list[int]) -> tuple[bytes, Rewritten]:
+    """The plain form of a text in which characters that are rewritten may only begin at some bytes."""
+    pieces, plain_places, given_places = [], [], []
+    at = shift = 0  # bytes done; how many more they have become
+    for low, high in _windows(given, candidates):
+        piece = given[low:high].decode("utf-8")
+        for match in _REWRITTEN.finditer(piece):
+            instead = _instead(match.group()).encode()
+            begin = low + len(piece[: match.start()].encode())
+            end = begin + len(match.group().encode())
+            if instead == given[begin:end]:
+                continue
+            pieces += [given[at:begin], instead]
+            given_places.append((begin, end))
+            plain_places.append((begin + shift, begin + shift + len(instead)))
+            at, shift = end, shift + len(instead) - (end - begin)
+    pieces.append(given[at:])
+    places = (np.array(found, np.int64).reshape(-1, 2) for found in (plain_places, given_places))
+    return b"".join(pieces), Rewritten(*places)
+
+
+def _windows(given: bytes, candidates: list[int]) -> list[tuple[int, int]]:
+    """Bytes around the candidates, whole characters, what overlaps or touches united."""
+    windows: list[tuple[int, int]] = []
+    for place in candidates:
+        low, high = max(place - _BEFORE, 0), min(place + _AFTER, len(given))
+        while low > 0 and given[low] & 0xC0 == 0x80:
+            low -= 1
+        while high < len(given) and given[high] & 0xC0 == 0x80:
+            high += 1
+        if windows and low <= windows[-1][1]:
+            windows[-1] = windows[-1][0], high
+        else:
+            windows.append((low, high))
+    return windows
+
+
+@kernel(inline="always")
+def _wordlike(byte: Any) -> bool:
+    return byte >= 0x80 or 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
+
+
+@kernel
+def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray[np.uint8]) -> bool:
+    """Whether a character that is rewritten may begin at one of some bytes; without a branch, many at once."""
+    found = np.uint8(0)
+    for i in range(len(first)):
+        a, b, c = first[i], second[i], third[i]
+        marked = (
+            (a == 0x60)
+            | (a == 0xCC)
+            | (a == 0xCD)
+            | ((a == 0xC2) & (b == 0xB4))
+            | ((a == 0xCA) & (b == 0xBC))
+            | ((a == 0xE2) & (b == 0x80) & ((c == 0x98) | (c == 0x9B)))
+            | ((a == 0xEF) & (b >= 0xAC) & (b <= 0xBD))
+            | ((a == 0xF0) & (b == 0x9D))
+        )
+        found = np.uint8(found | np.uint8(marked))
+    return found != 0
+
+
+@kernel
+def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
+    """Whether a character that is rewritten may begin at byte i of the text from `first` to `end`."""
+    byte = data[i]
+    second = data[i + 1] if i + 1 < end else np.uint8(0)
+    third = data[i + 2] if i + 2 < end else np.uint8(0)
+    if byte == 0xEF:
+        return (
+            (second == 0xAC and third <= 0x86)  # U+FB00 to U+FB06
+            or (second == 0xBC and (0x90 <= third <= 0x99 or 0xA1 <= third <= 0xBA or third == 0xBF))  # 0-9 A-Z _
+            or (second == 0xBC and (third == 0x87 or third == 0x8C or third == 0x8E) and i > first)  # apostrophe , .
+            or (second == 0xBD and 0x80 <= third <= 0x9A)  # grave accent, a to z, full width
+        )
+    if byte == 0xF0:
+        return second == 0x9D and 0x90 <= third <= 0x9F  # U+1D400 to U+1D7FF
+    if byte == 0xCC or byte == 0xCD:
+        return byte == 0xCC or second < 0xB0  # U+0300 to U+036F
+    if not (i > first and _wordlike(data[i - 1])):
+        return False
+    return (
+        (byte == 0x60 and _wordlike(second))
+        or (byte == 0xC2 and second == 0xB4)  # U+00B4
+        or (byte == 0xCA and second == 0xBC)  # U+02BC
+        or (byte == 0xE2 and second == 0x80 and (third == 0x98 or third == 0x9B))  # U+2018, U+201B
+    )
+
+
+@kernel
+def _candidates(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Text, and byte within it, of every character that may be rewritten, by its bytes in UTF-8."""
+    rows, places, count = np.empty(64, np.int64), np.empty(64, np.int64), 0
+    for d in range(len(bounds) - 1):
+        first, end = bounds[d], bounds[d + 1]
+        for begin in range(first, end, _BLOCK):
+            after = min(begin + _BLOCK, end)
+            if after + 2 <= len(data) and not _suspect(
+                data[begin:after], data[begin + 1 : after + 1], data[begin + 2 : after + 2]
+            ):
+                continue
+            for i in range(begin, after):
+                if (data[i] >= 0xC2 or data[i] == 0x60) and _begins(data, first, i, end):
+                    if count == len(rows):
+                        rows, places = np.append(rows, rows), np.append(places, places)
+                    rows[count], places[count] = d, i - first
+                    count += 1
+    return rows[:count].copy(), places[:count].copy()

@@ -1,1 +1,0 @@
-"""Renderings for people, made from manifests and receipts only."""

@@ -1,0 +1,67 @@
+"""The lid of a whole cluster: so many requests to servers of sources at once, over all machines, by a global
+concurrency limit of the Prefect server.
+
+`tasks/acquire/fetch/rate_limit.py` enters `http` around each request where CORPUSMILL_HTTP_LID names it; `held` says so
+to the processes of a flow run. The deployments' set-up makes the limit once and leaves its number to people.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from corpusmill.errors import Unavailable, UsageError
+
+LIMIT = "corpusmill-http"
+AT_ONCE = 8
+"""Requests at once when the limit is made. `prefect gcl update corpusmill-http --limit N` changes it."""
+VARIABLE, HERE = "CORPUSMILL_HTTP_LID", "flows.run.request_limit:http"
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Put the lid on what this process and its children ask within the block, if a Prefect server holds it.
+
+    A lid that the environment names already stays, also an empty one, which is none.
+    """
+    from prefect.settings import get_current_settings
+
+    if VARIABLE in os.environ or not get_current_settings().api.url:
+        yield
+        return
+    os.environ[VARIABLE] = HERE
+    try:
+        yield
+    finally:
+        del os.environ[VARIABLE]
+
+
+@contextmanager
+def http(host: str) -> Iterator[None]:
+    """One request, body included, under the limit; its slot comes back by itself five minutes after a kill.
+
+    Raises:
+        UsageError: the server has no such limit.
+        Unavailable: the server does not answer.
+    """
+    from prefect.concurrency.sync import concurrency  # a worker process that asks nobody does without Prefect
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(concurrency(LIMIT, strict=True, raise_on_lease_renewal_failure=False))
+        except Exception as err:  # Prefect's error is private, and its cause tells the two apart
+            if type(err).__name__ != "ConcurrencySlotAcquisitionError":
+                raise
+            if err.__cause__ is None:
+                raise UsageError(
+                    f"the Prefect server has no global concurrency limit {LIMIT!r}",
+                    f"it holds back requests of all machines together; one to {host} was to be made",
+                    f"`mill up` and `python -m flows.platform.deploy` make it; or set {VARIABLE} to nothing.",
+                ) from err
+            raise Unavailable(
+                f"no slot of the Prefect server's limit {LIMIT!r} could be had",
+                f"{err}: {err.__cause__}",
+                "Look at the server; what is finished stays.",
+            ) from err
+        yield

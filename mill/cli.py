@@ -1,0 +1,215 @@
+"""The command `mill` (also `corpusmill`): the table of its verbs, and how it ends.
+
+Every verb is named by a string and imported when it is used, so `mill --help` stays quick, and the verbs that live
+above the library (building, the platform, training) are started from here without an import upwards.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
+
+from corpusmill import __version__
+from corpusmill.errors import MillError, Unavailable, UsageError
+
+INTERRUPTED, TERMINATED, PIPE_CLOSED = 130, 143, 141
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "plan": ("mill.build:plan", "How much a recipe has to read and do; writes nothing."),
+    "ingest": ("mill.build:ingest", "Publish the documents of every new crawl."),
+    "build": ("mill.build:build", "Build one dataset and publish its manifest."),
+    "funnel": ("mill.datasets:funnel", "How many documents each stage kept, and why the others ended."),
+    "rejects": ("mill.datasets:rejects", "A sample of what was rejected, by reason."),
+    "contamination": (
+        "mill.contamination:contamination",
+        "Which documents hold items of benchmarks, and where.",
+    ),
+    "whatif": ("mill.queries:whatif", "What moving a bound would let in and keep out; nothing is built."),
+    "quantiles": ("mill.queries:quantiles", "How a measure is distributed, and the bound that keeps a share."),
+    "lineage": ("mill.datasets:lineage", "From checkpoints and shards back to the files of the crawl."),
+    "verify": ("mill.datasets:verify", "Check every digest, row and count of a dataset."),
+    "export": ("mill.build:export", "Write documents, or the fate of every record, to files."),
+    "lsh": ("mill.lsh:lsh", "Recommend LSH bands and rows, and draw what they find and miss."),
+    "train": ("mill.train:train", "Train a model on a dataset."),
+    "up": ("mill.platform:up", "Start server, pools, deployments and workers, and leave them running."),
+    "down": ("mill.platform:down", "Stop what `up` started: workers first, then the server."),
+    "status": ("mill.platform:status", "What runs, and where."),
+    "demo": ("mill.platform:demo", "Make a sample crawl, build it and train on it through the platform."),
+}
+"""verb -> (module:function, what the help says)."""
+
+GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "rules": (
+        "Rule sets, tried on a dataset.",
+        {"compare": ("mill.queries:compare", "How the rules of two recipes differ on the documents of a dataset.")},
+    ),
+    "recipe": (
+        "Check recipes, and describe them to an editor.",
+        {
+            "check": ("mill.tools:recipe_check", "All faults of a recipe at once."),
+            "schema": ("mill.tools:recipe_schema", "JSON schema of recipes."),
+        },
+    ),
+    "quality": (
+        "Classifiers of good text.",
+        {
+            "train": ("mill.models:quality_train", "Train a classifier on good texts and others."),
+            "score": ("mill.models:quality_score", "The score of each text of some files."),
+        },
+    ),
+    "perplexity": (
+        "Language models of clean text.",
+        {
+            "train": ("mill.models:perplexity_train", "Train a language model on clean text."),
+            "convert": ("mill.models:perplexity_convert", "Make a model of an ARPA file."),
+            "score": ("mill.models:perplexity_score", "The cross entropy of each text of some files."),
+        },
+    ),
+    "models": (
+        "Model files that judges use.",
+        {"fetch": ("mill.tools:models_fetch", "Fetch the language model and check its digest.")},
+    ),
+    "doctor": (
+        "Check what the work depends on.",
+        {"store": ("mill.tools:doctor_store", "Probe writes, digests, listing and clock of a store.")},
+    ),
+}
+
+
+def app() -> App:
+    """The command tree. Nothing of it is imported before it is used."""
+    about = "Web crawls in, training shards with a verifiable history out."
+    root = App(
+        name="mill",
+        help=about,
+        version=__version__,
+        default_parameter=Parameter(negative=()),  # no --no-json, no --empty-set
+        suppress_keyboard_interrupt=False,
+    )
+    for verb, (target, says) in COMMANDS.items():
+        root.command(target, name=verb, help=says)
+    for group, (about, verbs) in GROUPS.items():
+        branch = App(name=group, help=about)
+        for verb, (target, says) in verbs.items():
+            branch.command(target, name=verb, help=says)
+        root.command(branch)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point: run one command and exit with its code (docs/reference/exit-codes.md)."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command; every way it can end has a code and one clear message on stderr.
+
+    Returns:
+        0 or the exit code of the fault; 130 interrupted, 143 terminated, 141 the reader of stdout went away.
+    """
+    flags = [word for word in argv if word.startswith("-")]
+    as_json, verbose = "--json" in flags, "-v" in flags or "--verbose" in flags
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        result = app()(
+            list(argv),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except CycloptsError as err:
+        return _say(UsageError(_usage(err), "", "See `mill --help`, or --help after the command."), as_json)
+    except MillError as err:
+        if verbose:
+            traceback.print_exc()
+        return _say(err, as_json)
+    except KeyboardInterrupt:
+        print("interrupted; finished work is stored: the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    except _Terminated:
+        print("terminated; finished work is stored: the same command goes on from there", file=sys.stderr)
+        return TERMINATED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as err:
+        outside = _outside(err)
+        if verbose:
+            traceback.print_exc()
+        return _say(outside or _our_fault(err), as_json)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _usage(err: CycloptsError) -> str:
+    """What is wrong with the command line. Cyclopts would import every verb to word an unknown one."""
+    if not isinstance(err, UnknownCommandError):
+        return str(err)
+    word = (err.unused_tokens or [""])[0]
+    known = [*COMMANDS, *GROUPS, *(verb for _, verbs in GROUPS.values() for verb in verbs)]
+    near = difflib.get_close_matches(word, known, n=1)
+    return f'unknown command "{word}"' + (f'; did you mean "{near[0]}"?' if near else "")
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as an exception, so that pools and scratch folders are cleaned up on the way out."""
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise _Terminated
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def _outside(err: Exception) -> Unavailable | None:
+    """An error of the machine around us in our words; None where it is not one."""
+    if not isinstance(err, OSError):
+        return None
+    where = f": {err.filename}" if err.filename else ""
+    if err.errno in _FULL or "No space left on device" in str(err):
+        return Unavailable(
+            f"no space left on the disk{where}",
+            str(err),
+            "Nothing is half-written. Free some space and run the same command again; finished work is kept.",
+        )
+    if err.errno in _DENIED:
+        return Unavailable(f"no permission{where}", str(err), "Check the owner and the mode of that place.")
+    if isinstance(err, ConnectionError):
+        return Unavailable("a connection broke", str(err), "Run the same command again; finished work is kept.")
+    return None
+
+
+def _our_fault(err: Exception) -> MillError:
+    handle, path = tempfile.mkstemp(prefix="mill-fault-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("".join(traceback.format_exception(err)))
+    return MillError(
+        f"{type(err).__name__}: {err}",
+        "This is a fault of corpusmill, not of what you typed.",
+        f"The traceback is in {path}; -v shows it at once. Please report it.",
+    )
+
+
+def _say(err: MillError, as_json: bool) -> int:
+    if as_json:
+        fault = {"error": err.id, "exit_code": err.exit_code, "what": err.what, "why": err.why, "do": err.do}
+        print(json.dumps(fault, ensure_ascii=False, sort_keys=True), file=sys.stderr)
+    else:
+        lines = [f"error[{err.id}] {err.what}", *err.why.splitlines(), *err.do.splitlines()]
+        print("\n  ".join(lines), file=sys.stderr)
+    return err.exit_code

@@ -1,0 +1,72 @@
+"""What verbs share: the options every one of them has, and how an answer is printed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from corpusmill.config.defaults import DEFAULT_STORE
+
+if TYPE_CHECKING:
+    from corpusmill.store import Store
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Output:
+    """Options of every verb."""
+
+    json: Annotated[bool, Parameter(help="Print one JSON document, and errors as JSON.")] = False
+    verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), help="Show tracebacks.")] = False
+
+    def answer(self, document: Mapping[str, Any], text: str) -> None:
+        """The result on stdout: the document with --json, else the text."""
+        print(json.dumps(document, ensure_ascii=False, sort_keys=True) if self.json else text)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class InStore(Output):
+    """Options of verbs that read or write a store."""
+
+    store: Annotated[
+        str | None,
+        Parameter(help="Folder or s3://bucket/prefix; else CORPUSMILL_STORE, else ./.corpusmill/store."),
+    ] = None
+
+    @property
+    def uri(self) -> str:
+        """The store's address after defaults."""
+        return self.store or os.environ.get("CORPUSMILL_STORE") or DEFAULT_STORE
+
+    def open(self) -> Store:
+        """The store, which must exist."""
+        from corpusmill.store import open_store
+
+        return open_store(self.uri)
+
+    def dataset(self, ref: str) -> Dataset:
+        """The dataset that a REF names: name, name@digest prefix, or digest."""
+        store = self.open()
+        name, digest = store.resolve(ref)
+        return Dataset(store, name, digest, store.manifest(digest, name))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A published dataset of a store."""
+
+    store: Store
+    name: str
+    digest: str
+    manifest: dict[str, Any]
+
+    @property
+    def short(self) -> str:
+        """name@digest, short enough for a line and long enough as a REF."""
+        return f"{self.name}@{self.digest[:12]}"

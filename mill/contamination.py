@@ -1,0 +1,33 @@
+"""The verb `contamination`: what the benchmark screen of a dataset found."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mill.common import InStore
+from mill.datasets import Ref
+
+
+def contamination(
+    ref: Ref,
+    /,
+    *,
+    benchmark: Annotated[str | None, Parameter(help="Only this benchmark.")] = None,
+    item: Annotated[str | None, Parameter(help="Only this item: the documents that hold it.")] = None,
+    document: Annotated[
+        str | None, Parameter(help="Only this document (address, or digits of its id): the items it holds.")
+    ] = None,
+    options: InStore = InStore(),
+) -> None:
+    """Which documents hold items of benchmarks, at which byte, and how much of each; and what no screen can see.
+
+    With --json all hits; else a summary, and all hits of what is asked for.
+    """
+    from corpusmill.dataset.contamination import report, written_out
+
+    data = options.dataset(ref)
+    found = report(data.store, data.manifest, benchmark, item, document)
+    everything = any(asked is not None for asked in (benchmark, item, document))
+    options.answer({"manifest": data.digest, **found}, f"{data.short}\n\n{written_out(found, everything)}")

@@ -1,0 +1,105 @@
+"""Verbs that read one published dataset: funnel, rejects, lineage, verify. Nothing is computed again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from corpusmill.plain_text import human_bytes, table
+from mill.common import InStore
+
+Ref = Annotated[str, Parameter(help="name (its newest), name@digest (6 or more hex digits), or a whole digest.")]
+
+
+def funnel(ref: Ref, /, *, options: InStore = InStore()) -> None:
+    """How many documents each stage kept, and why the others ended."""
+    from corpusmill.dataset import funnel as funnels
+
+    data = options.dataset(ref)
+    lines = funnels.rows(data.manifest["funnel"])
+    shown = table(("stage", "documents", "kept", "of all", "bytes kept"), lines, numbers=(1, 2, 3, 4))
+    options.answer(funnels.document(data.digest, data.manifest["funnel"]), f"{data.short}\n\n{shown}")
+
+
+def rejects(
+    ref: Ref,
+    /,
+    *,
+    reason: Annotated[str | None, Parameter(help="Only this reason.")] = None,
+    n: Annotated[int, Parameter(name=("-n", "--number"), help="Documents of each reason.")] = 3,
+    label: Annotated[
+        bool, Parameter(help="Ask of each document whether it should have been kept; answers are stored.")
+    ] = False,
+    rates: Annotated[bool, Parameter(help="What the labels say: the false-reject rate of each reason.")] = False,
+    options: InStore = InStore(),
+) -> None:
+    """A seeded sample of what was rejected: text, the measure and the bound that decided, the kept duplicate.
+
+    With --label every document is shown, and k (should be kept), d (rightly dropped), s (skip) or q (quit) is read from
+    the terminal. With --rates the labels of the dataset are summed up, near duplicates also by similarity.
+    """
+    from corpusmill.dataset import labels
+    from corpusmill.dataset.rejects import sample, written_out
+
+    data = options.dataset(ref)
+    if rates:
+        found = [row for row in labels.rates(labels.labels(data.store, data.name)) if reason in (None, row["reason"])]
+        options.answer({"manifest": data.digest, "rates": found}, f"{data.short}\n\n{_rates_text(found)}")
+        return
+    rows = sample(data.store, data.manifest, reason, n)
+    if not label:
+        options.answer({"manifest": data.digest, "rejects": rows}, f"{data.short}\n\n{written_out(rows)}")
+        return
+
+    def show(row: Mapping[str, Any]) -> None:
+        print(f"\n{written_out([row])}", file=sys.stderr)
+
+    def answer() -> str | None:
+        print("keep it, drop it, skip, quit [k/d/s/q]? ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline() or None
+
+    done = labels.ask(data.store, data.name, data.digest, rows, show, answer)
+    says = f"{done['keep']} to keep, {done['drop']} to drop, {done['skipped']} skipped"
+    options.answer(
+        {"manifest": data.digest, "labelled": done}, f"{data.short}: {says}. `mill rejects {data.short} --rates`"
+    )
+
+
+def _rates_text(found: Sequence[Mapping[str, Any]]) -> str:
+    if not found:
+        return "Nothing is labelled yet: `mill rejects REF --reason R --label`."
+    rows = [
+        (
+            row["reason"] + (f" {row['similarity'][0]:.2f} to {row['similarity'][1]:.2f}" if row["similarity"] else ""),
+            row["labelled"],
+            row["keep"],
+            f"{row['rate']:.1%}",
+            f"{row['low']:.1%} to {row['high']:.1%}",
+        )
+        for row in found
+    ]
+    return table(("reason", "labelled", "to keep", "false-reject rate", "95 % interval"), rows, numbers=(1, 2, 3))
+
+
+def lineage(ref: Ref, /, *, options: InStore = InStore()) -> None:
+    """The chain of a dataset: checkpoints trained on it, shards, objects of each stage, files of the crawl."""
+    from corpusmill.dataset import lineage as lineages
+
+    data = options.dataset(ref)
+    chain = lineages.chain(data.store, data.name, data.digest, data.manifest)
+    options.answer(chain, lineages.written_out(chain))
+
+
+def verify(ref: Ref, /, *, options: InStore = InStore()) -> None:
+    """Check every digest, row and count of a dataset; ends with 4 and the first thing that is wrong."""
+    from corpusmill.dataset.verify import verify as check
+
+    data = options.dataset(ref)
+    checked = check(data.store, data.manifest)
+    document: dict[str, Any] = {"manifest": data.digest, "ok": True, "checked": checked}
+    shown = f"{checked['objects']:,} objects of {human_bytes(checked['bytes'])}"
+    rest = f"{checked['documents']:,} documents, {checked['tokens']:,} tokens"
+    options.answer(document, f"{data.short}: sound. Checked {shown}: {rest}.")

@@ -1,0 +1,66 @@
+"""The verb `lsh`: bands and rows for a similarity, and what they find and miss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from corpusmill.errors import UsageError
+from corpusmill.plain_text import table
+from mill.common import Output
+
+
+def lsh(
+    *,
+    threshold: Annotated[float, Parameter(help="Similarity from which documents are duplicates.")] = 0.8,
+    num_perm: Annotated[int, Parameter(help="Permutations of a signature.")] = 112,
+    recall: Annotated[float, Parameter(help="Least chance to find a pair of just this similarity.")] = 0.9,
+    svg: Annotated[Path | None, Parameter(help="Draw the S-curves into this file too.")] = None,
+    options: Output = Output(),
+) -> None:
+    """Recommend bands x rows, and draw the S-curve with the areas of false positives and false negatives.
+
+    Candidates are verified, so a false positive costs a comparison, while a false negative is a duplicate that stays:
+    recommended is what has the fewest false positives among the choices that find enough.
+    """
+    from corpusmill.dataset.scurve import drawn, drawn_svg
+    from corpusmill.kernels.duplicates.scurve import choices, recommended
+
+    if not 16 <= num_perm <= 1024:
+        raise UsageError(f"--num-perm {num_perm}", "expected 16 to 1024, as recipes take, for example 112")
+    best = recommended(threshold, num_perm, recall)
+    rows = [
+        (
+            "*" if choice == best else "",
+            choice.bands,
+            choice.rows,
+            f"{choice.half:.3f}",
+            f"{choice.at_threshold:.3f}",
+            f"{choice.false_positive:.4f}",
+            f"{choice.false_negative:.4f}",
+        )
+        for choice in choices(threshold, num_perm)
+    ]
+    heads = ("", "bands", "rows", "half found at", f"found at {threshold:g}", "false positives", "false negatives")
+    shown = "\n".join(
+        [
+            table(heads, rows, numbers=(1, 2, 3, 4, 5, 6)),
+            "",
+            drawn(best, threshold),
+            "",
+            f"recommended: deduplicate.num_perm = {num_perm}, deduplicate.bands = {best.bands} ({best.rows} rows)",
+            f"a pair of similarity {threshold:g} is found with probability {best.at_threshold:.3f}",
+        ]
+    )
+    document = {
+        "threshold": threshold,
+        "num_perm": num_perm,
+        "recommended": best.to_json(),
+        "choices": [choice.to_json() for choice in choices(threshold, num_perm)],
+    }
+    if svg is not None:
+        svg.write_text(drawn_svg(best, threshold), encoding="utf-8")
+        shown += f"\n{svg}"
+    options.answer(document, shown)

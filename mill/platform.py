@@ -1,0 +1,184 @@
+"""Commands of the platform: `mill up`, `mill down`, `mill status`, `mill demo`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from corpusmill.config import REPOSITORY as ROOT
+from flows.platform import supervisor
+from flows.platform.server import is_healthy
+from flows.run.defaults import may_create, store_uri
+from mill.common import Output
+
+HOME = ROOT / ".corpusmill"
+"""Where a project keeps its server's database, logs and state."""
+
+
+def up(
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    store: str | None = None,
+    home: Path = HOME,
+    options: Output = Output(),
+) -> None:
+    """Start the Prefect server, pools, deployments and workers, and leave them running.
+
+    With PREFECT_API_URL set, that server is used and only workers are started.
+
+    Args:
+        host: address the server listens on; any other than this machine's own gets a random password.
+        port: its port; else 4200 if it is free, else any.
+        store: store of flow runs that name none; else CORPUSMILL_STORE, else ./.corpusmill/store.
+        home: folder of the server's database, logs and state.
+    """
+    console = Console(stderr=True)
+    home = home.resolve()
+    platform = supervisor.find(home)
+    if platform and not (platform.complete and is_healthy(platform.api_url)):
+        supervisor.stop_platform(platform)  # what is left of it: half a platform runs nothing
+        platform = None
+    if platform:
+        supervisor.point_prefect_at(platform.env)
+        console.print("already up")
+    else:
+        uri = store_uri(store)
+        if may_create(uri):
+            from corpusmill.store import open_store
+
+            open_store(
+                uri, create=True
+            )  # flow runs have another working directory and would not know it as the default
+        with progress(console) as say:
+            platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
+        if home == HOME and not supervisor.write_env_file(platform):
+            console.print(f"{supervisor.ENV_FILE} is yours and stays as it is")
+    options.answer(document(platform), describe(platform))
+
+
+def down(*, home: Path = HOME, options: Output = Output()) -> None:
+    """Stop what `mill up` started: workers first, then the server.
+
+    Args:
+        home: folder given to `mill up`.
+    """
+    found = supervisor.find(home.resolve())
+    if found:
+        with progress(Console(stderr=True)) as say:
+            say("stopping; flow runs get 30 s to store what they have")
+            supervisor.stop_platform(found)
+    options.answer({"stopped": found is not None}, "stopped" if found else "nothing runs")
+
+
+def status(*, home: Path = HOME, options: Output = Output()) -> None:
+    """What runs, and where.
+
+    Args:
+        home: folder given to `mill up`.
+    """
+    found = supervisor.find(home.resolve())
+    if not found:
+        options.answer({"up": False}, "nothing runs; `mill up` starts it")
+        return
+    healthy = is_healthy(found.api_url)
+    who = f"pid {found.server.pid}" if found.server else "ended" if found.owned else "not ours"
+    lines = [
+        f"server   {'healthy' if healthy else 'does not answer'} ({who}), {found.ui_url}",
+        f"workers  {f'pid {found.workers.pid}' if found.workers else 'ended'}",
+        f"store    {found.store}",
+        f"logs     {found.home / 'logs'}",
+    ]
+    options.answer({"up": healthy and found.complete, **document(found)}, "\n".join(lines))
+
+
+def demo(
+    *,
+    no_server: Annotated[bool, Parameter(negative=())] = False,
+    store: str | None = None,
+    keep: Annotated[bool, Parameter(negative=())] = False,
+    home: Path = HOME,
+    options: Output = Output(),
+) -> None:
+    """Make a sample crawl, build a dataset from it, train on it, and show where everything came from.
+
+    Args:
+        no_server: run everything in this process, without Prefect.
+        store: where the dataset goes; else CORPUSMILL_STORE, else ./.corpusmill/store.
+        keep: leave the platform running at the end.
+        home: folder of the sample crawl and of the server's database, logs and state.
+    """
+    from mill.demo import run as steps
+
+    home, uri = home.resolve(), store_uri(store)
+    made = steps.plain(uri, home) if no_server else steps.on_platform(uri, home, keep=keep)
+    options.answer(*steps.report(uri, made))
+
+
+def document(platform: supervisor.Platform) -> dict[str, object]:
+    """A platform for programs."""
+    return {
+        "api_url": platform.api_url,
+        "ui_url": platform.ui_url,
+        "store": platform.store,
+        "logs": str(platform.home / "logs"),
+        "server": platform.server.pid if platform.server else None,
+        "workers": platform.workers.pid if platform.workers else None,
+    }
+
+
+def sample_crawl(home: Path) -> Path:
+    """The crawl of `build-dataset/demo`, made once (5 s)."""
+    from mill.demo import crawl
+
+    return crawl.make(home / "demo")
+
+
+def describe(platform: supervisor.Platform) -> str:
+    """What a user needs to know once the platform is up."""
+    from flows.platform.deploy import POOLS, deployments
+
+    lines = [f"UI           {platform.ui_url}"]
+    if "PREFECT_API_AUTH_STRING" in platform.env:
+        lines.append(
+            f"password     {platform.env['PREFECT_API_AUTH_STRING']}  (also in {platform.home / 'platform.json'})"
+        )
+    lines += [
+        f"pools        {', '.join(POOLS)}",
+        f"store        {platform.store}",
+        f"logs         {platform.home / 'logs'}",
+    ]
+    if supervisor.env_file_is_for(platform):
+        lines.append(f"environment  {supervisor.ENV_FILE}, which Prefect reads in that folder")
+    else:
+        lines += [f"environment  export {name}={value}" for name, value in platform.env.items()]
+    wanted = {"train": " -p manifest=NAME"}
+    lines += [
+        f"run          prefect deployment run '{name}' --watch{wanted.get(name.partition('/')[0], '')}"
+        for name in deployments()
+    ]
+    return "\n".join([*lines, "stop         mill down"])
+
+
+@contextlib.contextmanager
+def progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """A function that shows what is going on: one changing line on a terminal; elsewhere a line for each new thing."""
+    if console.is_terminal:
+        with console.status("") as line:
+            yield lambda text: line.update(text)
+    else:
+        said: list[str] = []
+
+        def say(text: str) -> None:
+            what = text.partition(":")[0]
+            if [what] != said:
+                said[:] = [what]
+                print(text, file=sys.stderr, flush=True)
+
+        yield say

@@ -1,0 +1,56 @@
+"""What `mill build` shows on stderr while it works: a bar a stage on a terminal, else a line per 30 seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from corpusmill.engine.local import Engine
+
+if TYPE_CHECKING:
+    from tasks.units import Runner
+
+EVERY_S = 30.0
+"""Seconds between lines where nobody watches: logs are read later, and bars fill them with rubbish."""
+
+
+@contextmanager
+def shown(engine: Engine, to: TextIO) -> Iterator[Runner]:
+    """A runner of the chain on this engine that shows how far each stage is."""
+    if to.isatty():
+        columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(file=to), refresh_per_second=4) as bars:
+
+            def with_bar(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+                bar = bars.add_task(stage, total=len(units))
+                return engine.map(fn, units, on_done=lambda _: bars.advance(bar))
+
+            yield with_bar
+    else:
+        yield Lines(engine, to)
+
+
+class Lines:
+    """A line when a stage starts to take long, every 30 s after that, and one when such a stage ends."""
+
+    def __init__(self, engine: Engine, to: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine, self.to, self.clock = engine, to, clock
+        self.last = clock()
+
+    def __call__(self, stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+        done, began = 0, self.clock()
+
+        def count(_: object) -> None:
+            nonlocal done
+            done += 1
+            now = self.clock()
+            if now - self.last >= EVERY_S or (done == len(units) and now - began >= EVERY_S):
+                self.last = now
+                print(f"stage={stage} done={done} of={len(units)} seconds={now - began:.0f}", file=self.to, flush=True)
+
+        return self.engine.map(fn, units, on_done=count)

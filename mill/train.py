@@ -1,0 +1,43 @@
+"""The verb `mill train`. Imports no torch: training runs in processes that torchrun starts."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from mill.common import InStore
+
+
+def train(
+    ref: Annotated[str, Parameter(help="Dataset: name, name@digest, or a whole digest.")],
+    /,
+    *,
+    config: Annotated[str, Parameter(help="Training config: a TOML file, or the name of one in recipes/.")],
+    set_: Annotated[
+        tuple[str, ...], Parameter(name="--set", help="Override a key of the config: key.path=value; may be repeated.")
+    ] = (),
+    resume: Annotated[
+        str | None,
+        Parameter(help="Go on from another run's checkpoint: RUN or RUN/STEP. A run's own are always found."),
+    ] = None,
+    options: InStore = InStore(),
+) -> None:
+    """Train a model on a dataset; the same command again goes on from the latest checkpoint."""
+    from training.launch import train_ref
+
+    result = train_ref(
+        options.open(), ref, config, set_, resume, on_line=lambda line: print(line, file=sys.stderr, flush=True)
+    )
+    lines = [f"run        {result['run_id']}: {result['outcome']}"]
+    if "loss_first" in result:
+        lines.append(f"steps      {result['steps']:,}, {result['tokens']:,} tokens")
+        lines.append(f"loss       {result['loss_first']:.4f} at first, {result['loss_last']:.4f} at last")
+    if result.get("heldout_after") is not None:
+        lines.append(
+            f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after"
+        )
+    lines.append(f"checkpoint {result['checkpoint'] or 'none'}")
+    lines.append(f"dataset    {result['name']}@{result['manifest']}")
+    options.answer(result, "\n".join(lines))

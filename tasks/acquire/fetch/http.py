@@ -1,0 +1,283 @@
+"""Patient reading from web servers and buckets: retries, downloads resumed by range, redirects followed one by one.
+
+Retried (patience.py): connection faults, bodies that break off, 408, 429 and 5xx. Where requests may go is decided by
+guard.py, how often by politeness.py. An address `s3://bucket/key` is opened by s3.py; all else is the same.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import BinaryIO, Protocol
+from urllib.parse import urljoin, urlsplit
+
+import urllib3
+
+from corpusmill.errors import NotFound, Unavailable
+from tasks.acquire.fetch import allowed_hosts, rate_limit, s3
+from tasks.acquire.fetch.checksums import Witness
+from tasks.acquire.fetch.retries import DEFAULT, Again, Patience, persist, undamaged
+
+CHUNK_BYTES = 2**20
+MAX_REDIRECTS = 5
+RETRIED = frozenset((408, 429, 500, 502, 503, 504))
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
+MISSING = frozenset((403, 404, 410))  # object stores say 403 of what is not there
+
+
+class NoRanges(Unavailable):
+    """The server has the resource, and gives it as a whole only."""
+
+
+class Response(Protocol):
+    """What is used of an answer: urllib3's, or that of s3.py."""
+
+    status: int
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    def read(self, amt: int | None = None) -> bytes: ...
+    def stream(self, amt: int | None = None) -> Iterator[bytes]: ...
+
+
+def get(address: str, patience: Patience = DEFAULT) -> bytes:
+    """A small resource, whole.
+
+    Raises:
+        NotFound: the server has none.
+        Unavailable: it does not answer, or not with it.
+    """
+
+    def attempt() -> tuple[bytes, Witness]:
+        with _opened(address, {}, patience) as response:
+            _judge(response, address)
+            witness, body = Witness(response.headers), response.read()
+            _seen(witness, body)
+            return body, witness
+
+    return undamaged(address, patience, lambda: persist(address, patience, attempt))
+
+
+def get_range(
+    address: str, begin: int, size: int, patience: Patience = DEFAULT, *, ends_anywhere: bool = False
+) -> bytes:
+    """Some bytes of a resource; fewer where it ends.
+
+    Args:
+        ends_anywhere: the range may end within a gzip member; else a cut member is taken for damage at first.
+
+    Raises:
+        NotFound: the server has none.
+        NoRanges: it gives the whole only.
+        Unavailable: it does not answer.
+    """
+
+    def attempt() -> tuple[bytes, Witness]:
+        witness = Witness({}, ends_anywhere=ends_anywhere)  # what a response states is of the whole resource
+        with _opened(address, {"Range": f"bytes={begin}-{begin + size - 1}"}, patience) as response:
+            if response.status == 416:
+                return b"", witness
+            _judge(response, address)
+            if response.status != 206:
+                raise NoRanges(f"{address} cannot be read in part", "the server does not answer ranges")
+            if not _goes_on(response, begin):
+                raise Again("another range than the one asked for")
+            body = response.read(size)
+            length = response.headers.get("Content-Length", "")
+            if length.isdigit() and len(body) != min(int(length), size):  # read(n) does not complain of a cut
+                raise Again(f"{len(body)} bytes of {length}")
+            _seen(witness, body)
+            return body, witness
+
+    return undamaged(address, patience, lambda: persist(address, patience, attempt))
+
+
+def length(address: str, patience: Patience = DEFAULT) -> int | None:
+    """Bytes of a resource, None where the server does not say; asks for one of them.
+
+    Raises:
+        NotFound: the server has none.
+        Unavailable: it does not answer, or not with it.
+    """
+
+    def attempt() -> int | None:
+        with _opened(address, {"Range": "bytes=0-0"}, patience) as response:
+            if response.status == 416:
+                return 0
+            _judge(response, address)
+            said = response.headers.get("Content-Length", "")
+            if response.status == 206:
+                said = response.headers.get("Content-Range", "").rpartition("/")[2]
+                response.read()  # so that the connection can be used again
+            return int(said) if said.isdigit() else None
+
+    return persist(address, patience, attempt)
+
+
+def download(
+    address: str, out: BinaryIO, patience: Patience = DEFAULT, *, begin: int = 0, end: int | None = None
+) -> int:
+    """A large resource, or a range of it, into a file that is empty; returns how many bytes the server promised.
+
+    Args:
+        begin: its first byte.
+        end: byte behind the last; None for the end of the resource.
+
+    Raises:
+        NotFound: the server has none.
+        NoRanges: it gives the whole only.
+        Unavailable: it does not answer, or breaks off again and again.
+    """
+    transfer = _Transfer(address, out, patience, begin, end)
+
+    def whole() -> tuple[int, Witness]:
+        transfer.restart()
+        return persist(address, patience, transfer.attempt, lambda: transfer.size)
+
+    return undamaged(address, patience, whole)
+
+
+class _Transfer:
+    """A download that goes on where it broke off, as long as the resource is still the same."""
+
+    def __init__(self, address: str, out: BinaryIO, patience: Patience, begin: int, end: int | None) -> None:
+        self.address, self.out, self.patience = address, out, patience
+        self.begin, self.end = begin, end
+        self.in_part = begin > 0 or end is not None
+        self.size = 0
+        self._version: str | None = None
+        self._witness: Witness | None = None
+
+    def attempt(self) -> tuple[int, Witness]:
+        headers, at = {}, self.begin + self.size
+        if self.in_part or self.size:
+            headers["Range"] = f"bytes={at}-{'' if self.end is None else self.end - 1}"
+            if self.size and self._version:
+                headers["If-Range"] = self._version
+        with _opened(self.address, headers, self.patience) as response:
+            if self.size and (response.status == 416 or not _goes_on(response, at)):
+                self.restart()
+                if response.status not in RETRIED and (self.in_part or response.status != 200):
+                    raise Again(f"status {response.status} to a range")
+            elif self.in_part and response.status == 416:
+                return 0, Witness({})  # it ends before the range begins
+            _judge(response, self.address)
+            if self.in_part and response.status != 206:
+                raise NoRanges(f"{self.address} cannot be read in part", "the server does not answer ranges")
+            if self.in_part and not _goes_on(response, self.begin + self.size):
+                raise Again("another range than the one asked for")
+            return self._receive(response)
+
+    def _receive(self, response: Response) -> tuple[int, Witness]:
+        etag = response.headers.get("ETag", "")
+        self._version = etag if etag.startswith('"') else response.headers.get("Last-Modified")
+        length = response.headers.get("Content-Length", "")
+        expected = self.size + int(length) if length.isdigit() else None
+        # What a response states is of the whole resource.
+        witness = self._witness = self._witness or Witness({} if self.in_part else response.headers)
+        for chunk in response.stream(CHUNK_BYTES):
+            self.out.write(chunk)
+            self.size += len(chunk)
+            _seen(witness, chunk)
+        if expected is not None and self.size != expected:
+            raise Again(f"{self.size} bytes of {expected}")
+        return self.size, witness
+
+    def restart(self) -> None:
+        """Forget what has come."""
+        self.out.seek(0)
+        self.out.truncate()
+        self.size, self._version, self._witness = 0, None, None
+
+
+def _seen(witness: Witness, data: bytes) -> None:
+    witness.update(data)
+    rate_limit.count(received_bytes=len(data))
+
+
+@contextmanager
+def _opened(address: str, headers: dict[str, str], patience: Patience) -> Iterator[Response]:
+    """The response at the end of the redirects; its connection is used again only if its body was read to the end."""
+    if s3.is_bucket(address):
+        with s3.opened(address, headers, patience) as found:
+            yield found
+        return
+    root = allowed_hosts.check_address(address)
+    place, private = address, root
+    for _ in range(MAX_REDIRECTS + 1):
+        with rate_limit.turn(urlsplit(place).netloc, private, patience.sleep):
+            response = _request(place, headers, private)
+            try:
+                if response.status not in REDIRECTS:
+                    yield response
+                    response.release_conn()
+                    return
+            except urllib3.exceptions.HTTPError as err:
+                raise Again(str(err)) from err
+            finally:
+                response.close()
+        target = urljoin(place, response.headers.get("Location", ""))
+        private = allowed_hosts.check_redirect(address, target, root)
+        place = target
+    raise Unavailable(f"{address} redirects more than {MAX_REDIRECTS} times")
+
+
+def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.BaseHTTPResponse:
+    """One response, its body not yet read."""
+    try:
+        return _pool(os.getpid(), private).request(
+            "GET",
+            place,
+            headers={"User-Agent": "corpusmill", "Accept-Encoding": "identity", **headers},
+            preload_content=False,
+            decode_content=False,
+            redirect=False,
+            retries=False,
+        )
+    except urllib3.exceptions.LocationValueError as err:
+        raise Unavailable(f"{place} is no address", str(err)) from err
+    except urllib3.exceptions.HTTPError as err:
+        raise Again(str(err)) from err
+
+
+def _judge(response: Response, address: str) -> None:
+    if response.status in (200, 206):
+        return
+    if response.status in RETRIED:
+        asked = _retry_after_s(response.headers.get("Retry-After"))
+        if asked:
+            host = s3.host(address) if s3.is_bucket(address) else urlsplit(address).netloc
+            rate_limit.bucket(host, private=True).close(min(asked, DEFAULT.max_wait_s))
+        raise Again(f"the server answers {response.status}", asked)
+    if response.status in MISSING:
+        raise NotFound(f"no {address}", f"the server answers {response.status}", "Check the root and the crawl.")
+    raise Unavailable(f"{address} cannot be read", f"the server answers {response.status}")
+
+
+def _goes_on(response: Response, begin: int) -> bool:
+    """Whether a response continues at the byte asked for."""
+    if response.status in RETRIED:
+        return True  # says nothing about the range
+    return response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {begin}-")
+
+
+def _retry_after_s(value: str | None) -> float | None:
+    """Seconds that a Retry-After header asks for, as a number or a date."""
+    if not value:
+        return None
+    if value.strip().isdigit():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, private: bool) -> urllib3.PoolManager:
+    """Connections of this process."""
+    return allowed_hosts.pools(private, timeout=urllib3.Timeout(connect=10, read=60))

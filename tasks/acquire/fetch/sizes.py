@@ -1,0 +1,124 @@
+"""How large the files of a source are, without reading them; what a server said is remembered in the store.
+
+Large archives on servers are cut into blocks, so a plan has to know sizes. A file is asked about once: a receipt of
+stage `sizes`, one for each set of files that a plan named, keeps what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from corpusmill.canonical import digest_of
+from corpusmill.errors import NotFound, Unavailable
+from corpusmill.store import Output, Unit
+from corpusmill.store.receipts import unseal
+from tasks.acquire.fetch import http, rate_limit
+from tasks.acquire.fetch.transport import address_of, folder_of, is_remote, tree_files
+
+if TYPE_CHECKING:
+    from corpusmill.store import Store
+
+VERSION = 1
+STAGE = "sizes"
+THREADS = 8
+"""Questions at once; how many a second is politeness' to say."""
+SCHEMA = pa.schema([pa.field("locator", pa.string(), nullable=False), pa.field("size", pa.int64())])
+
+Sizes = dict[str, int | None]
+"""locator -> bytes; None where the server does not say."""
+
+
+def size_of(root: str, locator: str) -> int | None:
+    """Bytes of a file or tree below a root, None where nobody says; on a server it costs one request of one byte.
+
+    Raises:
+        Unavailable: it is listed but not there, or the server does not answer.
+    """
+    try:
+        if is_remote(root):
+            return http.length(address_of(root, locator))
+        path = folder_of(root) / locator
+        if path.is_dir():
+            return sum(file.stat().st_size for _, file in tree_files(path))
+        return path.stat().st_size
+    except (NotFound, OSError) as err:
+        raise Unavailable(
+            f"file {locator} is missing at {root}", str(err), "Bring it back, or take it off the list."
+        ) from err
+
+
+def known(root: str, source: str, snapshot: str, locators: Sequence[str], store: Store | None) -> Sizes:
+    """Sizes of those of the files that cost no request: all in a folder, on a server those asked about before."""
+    if is_remote(root):
+        return _remembered(source, snapshot, locators, store) if store else {}
+    sizes: Sizes = {}
+    for locator in locators:
+        try:
+            sizes[locator] = (folder_of(root) / locator).stat().st_size
+        except OSError:
+            continue  # whoever reads it will say so, when all others are read
+    return sizes
+
+
+def asked(root: str, source: str, snapshot: str, locators: Sequence[str], store: Store | None) -> Sizes:
+    """Sizes of all of the files; those nobody knows yet are asked for, once, and remembered in the store.
+
+    A file that is missing has none: whoever reads it will say so, when all others are read.
+
+    Raises:
+        Unavailable: the server does not answer.
+    """
+    sizes = known(root, source, snapshot, locators, store)
+    todo = [locator for locator in locators if locator not in sizes]
+    if not is_remote(root) or not todo:
+        return sizes
+    sizes.update(_from_server(root, todo))
+    unit = _unit(source, snapshot, locators)
+    if store and store.receipt(unit) is None:
+        rows = {"locator": sorted(sizes), "size": [sizes[locator] for locator in sorted(sizes)]}
+        table = pa.table(rows, schema=SCHEMA)
+        store.commit(unit, {STAGE: store.draft_table(table)})
+    return sizes
+
+
+def _from_server(root: str, locators: Sequence[str]) -> Sizes:
+    def ask(locator: str) -> tuple[Sizes, rate_limit.Traffic]:
+        with rate_limit.watched() as traffic:
+            try:
+                return {locator: http.length(address_of(root, locator))}, traffic
+            except NotFound:
+                return {}, traffic
+
+    sizes: Sizes = {}
+    with ThreadPoolExecutor(THREADS) as pool:
+        for found, traffic in pool.map(ask, locators):
+            sizes.update(found)
+            rate_limit.count(**traffic.__dict__)
+    return sizes
+
+
+def _unit(source: str, snapshot: str, locators: Iterable[str]) -> Unit:
+    """What was asked about: the same files, the same receipt."""
+    config = {"source": source, "snapshot": snapshot, "files": digest_of(sorted(locators))}
+    return Unit(STAGE, VERSION, config, ())
+
+
+def _remembered(source: str, snapshot: str, locators: Sequence[str], store: Store) -> Sizes:
+    if receipt := store.receipt(_unit(source, snapshot, locators)):
+        return _sizes_in(receipt.outputs[STAGE], store)
+    wanted, sizes = set(locators), Sizes()
+    for name in store.list(f"receipts/{STAGE}/"):  # another choice of the same files
+        value = unseal(store.get(name), name)
+        config = value["unit"]["config"]
+        if (config["source"], config["snapshot"]) == (source, snapshot):
+            sizes.update(_sizes_in(Output.from_json(value["outputs"][STAGE]), store))
+    return {locator: size for locator, size in sizes.items() if locator in wanted}
+
+
+def _sizes_in(output: Output, store: Store) -> Sizes:
+    table = store.table(output)
+    return dict(zip(table.column("locator").to_pylist(), table.column("size").to_pylist(), strict=True))

@@ -1,0 +1,265 @@
+"""Getting at files below a root: a folder, file://, http(s):// or s3://bucket/prefix.
+
+A locator is a path below the root and cannot leave it. Downloads go to scratch and are removed after use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+from urllib.parse import quote, unquote, urlsplit
+
+from corpusmill.errors import NotFound, Unavailable, UsageError
+from corpusmill.readers.parts import Part
+from tasks.acquire.fetch import http, s3
+from tasks.acquire.fetch.ranged import Ranged
+
+CHUNK_BYTES = 2**20
+
+
+Cut = Callable[[BinaryIO, int], int]
+"""Where the first record at or behind a position of a file begins; the file's size if nowhere."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A local file or folder with the bytes that were asked for.
+
+    Attributes:
+        path: the whole file, or those bytes of it alone.
+        sha256: of those bytes.
+        size: how many they are.
+        begin: where they begin in the source's file.
+        start: where they begin in `path`.
+    """
+
+    path: Path
+    sha256: str
+    size: int
+    begin: int = 0
+    start: int = 0
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Those bytes as a stream of their own."""
+        with self.path.open("rb") as file:
+            whole = self.start == 0 and file.seek(0, io.SEEK_END) == self.size
+            file.seek(0)
+            yield file if whole else cast(BinaryIO, Part(file, self.start, self.start + self.size))
+
+
+@contextmanager
+def fetch(
+    root: str,
+    locator: str,
+    begin: int = 0,
+    end: int | None = None,
+    *,
+    cut: Cut | None = None,
+    ranges: Sequence[tuple[int, int]] = (),
+) -> Iterator[Fetched]:
+    """A file below root as a local file; a downloaded one is removed at the end. A folder is one too (a tree).
+
+    Args:
+        root: folder, file://, http(s):// or s3:// address.
+        locator: path below it.
+        begin: first byte of the part whose digest is wanted.
+        end: byte behind it; None for the end of the file.
+        cut: moves both to where a record begins; then only that part is downloaded, if the server allows it.
+        ranges: instead of a part, these (first byte, byte behind the last), one behind the other.
+
+    Raises:
+        Unavailable: it is missing, cannot be read, or the server does not answer.
+    """
+    with tempfile.TemporaryDirectory(prefix="corpusmill-fetch-") as scratch:
+        path = Path(scratch) / "file"
+        try:
+            if ranges:
+                file = _joined(root, locator, ranges, path)
+            elif is_remote(root):
+                file = _downloaded(address_of(root, locator), begin, end, cut, path)
+            else:
+                file = _local(folder_of(root) / _safe(locator), begin, end, cut)
+        except NotFound as err:  # a list names it, so it should be there
+            raise Unavailable(
+                f"file {locator} is missing at {root}", err.why, "Bring it back, or take it off the list."
+            ) from err
+        except OSError as err:
+            raise _disk_fault(err, locator, root, scratch) from err
+        yield file
+
+
+def _local(path: Path, begin: int, end: int | None, cut: Cut | None) -> Fetched:
+    if path.is_dir():
+        return _measured_tree(path)
+    if cut is not None:
+        with path.open("rb") as file:
+            begin, end = cut(file, begin), None if end is None else cut(file, end)
+    return _measured(path, begin, end)
+
+
+def _downloaded(address: str, begin: int, end: int | None, cut: Cut | None, path: Path) -> Fetched:
+    with path.open("wb") as out:
+        if cut is not None:
+            try:
+                file = cast(BinaryIO, Ranged(address))
+                first = cut(file, begin)
+                last = None if end is None else cut(file, end)
+                if last is None or last > first:
+                    http.download(address, out, begin=first, end=last)
+                out.flush()
+                return replace(_measured(path, 0, None), begin=first, start=0)
+            except http.NoRanges:
+                out.seek(0)
+                out.truncate()
+        http.download(address, out)
+    return _local(path, begin, end, cut)
+
+
+def _joined(root: str, locator: str, ranges: Sequence[tuple[int, int]], path: Path) -> Fetched:
+    with path.open("wb") as out:
+        for begin, end in ranges:
+            if is_remote(root):
+                with tempfile.TemporaryFile(dir=path.parent) as one:
+                    http.download(address_of(root, locator), one, begin=begin, end=end)
+                    one.seek(0)
+                    shutil.copyfileobj(one, out, CHUNK_BYTES)
+            else:
+                out.write(read_range(root, locator, begin, end - begin))
+    return _measured(path, 0, None)
+
+
+def _disk_fault(err: OSError, locator: str, root: str, scratch: str) -> Unavailable:
+    if is_remote(root):
+        what = f"file {locator} cannot be written to {scratch}"
+        return Unavailable(what, str(err), "Make room, or set TMPDIR to a larger disk.")
+    why = f"{err.filename or root}: {err.strerror}"
+    return Unavailable(f"file {locator} cannot be read", why, "Bring it back, or take it off the list.")
+
+
+def read(root: str, locator: str) -> bytes:
+    """A small file below root, whole.
+
+    Raises:
+        NotFound: there is no such file.
+        Unavailable: the server does not answer.
+    """
+    if is_remote(root):
+        return http.get(address_of(root, locator))
+    try:
+        return (folder_of(root) / _safe(locator)).read_bytes()
+    except FileNotFoundError as err:
+        raise NotFound(f"no {locator} in {root}", "", "Check source.*.root and the crawl's id.") from err
+    except OSError as err:
+        raise Unavailable(f"{locator} in {root} cannot be read", str(err)) from err
+
+
+def exists(root: str, locator: str) -> bool:
+    """Whether there is a file of this name below root.
+
+    Raises:
+        Unavailable: the server does not answer.
+    """
+    if not is_remote(root):
+        return (folder_of(root) / _safe(locator)).is_file()
+    try:
+        http.length(address_of(root, locator))
+    except NotFound:
+        return False
+    return True
+
+
+def read_range(root: str, locator: str, begin: int, size: int) -> bytes:
+    """Some bytes of a file below root; fewer where the file ends.
+
+    Raises:
+        Unavailable: it is missing, cannot be read, or the server does not answer.
+    """
+    try:
+        if is_remote(root):
+            return http.get_range(address_of(root, locator), begin, size)
+        with (folder_of(root) / _safe(locator)).open("rb") as file:
+            file.seek(begin)
+            return file.read(size)
+    except (NotFound, OSError) as err:
+        raise Unavailable(
+            f"file {locator} cannot be read at {root}", str(err), "Bring it back: the index names it."
+        ) from err
+
+
+def is_remote(root: str) -> bool:
+    """Whether a root is on a server: a web address, or a bucket."""
+    scheme = urlsplit(root).scheme if "://" in root else ""
+    if scheme not in ("", "file", "http", "https", "s3"):
+        known = "known are a folder, file://, http://, https:// and s3://"
+        raise UsageError(f"source root {root!r}", known, "Check source.*.root.")
+    return scheme in ("http", "https", "s3")
+
+
+def folder_of(root: str) -> Path:
+    """The folder that a root names.
+
+    Raises:
+        NotFound: there is none.
+    """
+    folder = Path(unquote(urlsplit(root).path) if root.startswith("file://") else root)
+    if not folder.is_dir():
+        where = f"looked for {folder.absolute()}"
+        raise NotFound(f"source root {root!r} is not a folder", where, "Check source.*.root.")
+    return folder
+
+
+def _safe(locator: str) -> PurePosixPath:
+    """A locator that stays below its root.
+
+    Raises:
+        UsageError: it does not.
+    """
+    path = PurePosixPath(locator)
+    if path.is_absolute() or ".." in path.parts or "\\" in locator or "\0" in locator:
+        raise UsageError(f"locator {locator!r}", "expected a path below the root, without ..")
+    return path
+
+
+def address_of(root: str, locator: str) -> str:
+    """The address of a file below a root on a server."""
+    path = _safe(locator)
+    return f"{root.rstrip('/')}/{locator if s3.is_bucket(root) else quote(str(path))}"
+
+
+def _measured(path: Path, begin: int, end: int | None) -> Fetched:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        file.seek(begin)
+        while chunk := file.read(CHUNK_BYTES if end is None else min(CHUNK_BYTES, end - begin - size)):
+            digest.update(chunk)
+            size += len(chunk)
+    return Fetched(path, digest.hexdigest(), size, begin, begin)
+
+
+def _measured_tree(path: Path) -> Fetched:
+    digest, size = hashlib.sha256(), 0
+    for name, file in tree_files(path):
+        found = _measured(file, 0, None)
+        digest.update(f"{name}\0{found.sha256}\n".encode("utf-8", "surrogateescape"))
+        size += found.size
+    return Fetched(path, digest.hexdigest(), size)
+
+
+def tree_files(folder: Path) -> list[tuple[str, Path]]:
+    """(path below the folder, file) of every regular file, in the order of paths; without links and `.git`."""
+    found = []
+    for here, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != ".git"]
+        for path in (Path(here) / name for name in names if name != ".git"):
+            if path.is_file() and not path.is_symlink():
+                found.append((path.relative_to(folder).as_posix(), path))
+    return sorted(found)

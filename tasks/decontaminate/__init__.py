@@ -1,0 +1,1 @@
+"""Decontaminate: screen shards for benchmark items (`screen`), exempt phrases in common use (`exemption`)."""

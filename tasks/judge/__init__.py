@@ -1,0 +1,1 @@
+"""Judge: attribute groups (`groups`) measured of every shard (`judge`); nothing is decided here."""

@@ -1,0 +1,264 @@
+"""Attribute groups: what is measured of every document, each group with its own key, view, model and kernel.
+
+To add one: a kernel, a line in `groups_of`, and its columns in the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from corpusmill import plugins, schema
+from corpusmill.config import Deduplicate, Own, Recipe
+from corpusmill.errors import UsageError
+from corpusmill.kernels.duplicates import minhash, text_digest
+from corpusmill.kernels.language import identify
+from corpusmill.kernels.measures import measures
+from corpusmill.kernels.measures.families import MeasureSpec
+from corpusmill.kernels.rules.rules import RuleSet
+from corpusmill.kernels.words.table import WordTable, word_table
+from corpusmill.models import model_digest, model_path
+from corpusmill.rulebook import rules_of
+from tasks.views import View
+
+VERSIONS = {"language": 2, "measures": 2, "digests": 1, "edits": 1, "pii": 1, "quality": 1, "perplexity": 1}
+"""By the part of a group's name before the colon; `measures` also of `measures:clean`. Own measures have their own."""
+
+LIBRARIES = {
+    "language": ("fasttext-community",),
+    "pii": ("python-stdnum",),
+    "quality": ("fasttext-community",),
+}
+
+
+class Texts:
+    """A few texts on their way through all judges, and their words, which are looked for once."""
+
+    def __init__(self, text: pa.LargeStringArray) -> None:
+        self.text = text
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @cached_property
+    def words(self) -> WordTable:
+        """The word table of the texts."""
+        return word_table(self.text)
+
+
+Judge = Callable[[Texts], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One attribute group of a recipe."""
+
+    name: str
+    schema: pa.Schema
+    load: Callable[[], Judge]
+    """The kernel, with its model in memory."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    view: View = "raw"
+    costly: bool = False
+    """Whether documents outside a floor are spared; their values are null."""
+    version: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The name before its colon."""
+        return self.name.partition(":")[0]
+
+
+@lru_cache(maxsize=16)
+def digest_of_model(setting: str) -> str:
+    """sha256 of the model file that a setting names."""
+    return model_digest(model_path(setting))
+
+
+def groups_of(recipe: Recipe) -> dict[str, Group]:
+    """The groups a recipe needs, in the order in which they are computed.
+
+    Raises:
+        NotFound: no such rules, model or function. UsageError: faults in them.
+    """
+    rules, judge = rules_of(recipe.filter.rules), recipe.judge
+    clean: View = "clean" if rules.edits else "raw"
+    edited = {"edits": rules.edits_digest, "edits_version": VERSIONS["edits"]} if rules.edits else {}
+    floors = {name: floor.what() for name, floor in sorted(judge.floors.items())}
+    spared = {"floors": floors, "measures_version": VERSIONS["measures"]} if floors else {}
+    groups = [
+        Group(
+            "language",
+            schema.LANGUAGE,
+            lambda: _language(model_path(recipe.language.model)),
+            models={"language": digest_of_model(recipe.language.model)},
+        ),
+        _measures_group("measures", rules.measured("raw", judge.floors), {}, "raw"),
+        Group(
+            "digests",
+            schema.signature_group(recipe.deduplicate.num_perm),
+            lambda: _fingerprints(recipe.deduplicate, recipe.seed),
+            {**_shingling(recipe.deduplicate), "seed": recipe.seed, **edited},
+            view=clean,
+        ),
+    ]
+    if rules.edits:
+        groups.insert(0, Group("edits", schema.EDITS, lambda: _line_edits(rules), edited))
+        if rules.needs()["clean"]:
+            groups.append(_measures_group("measures:clean", rules.measured("clean"), edited, "clean"))
+    if kinds := judge.personal_data.kinds:
+        reserved = judge.personal_data.reserved
+        config = {"kinds": list(kinds), "reserved": reserved}
+        groups.append(Group("pii", schema.pii_group(kinds), lambda: _personal_data(kinds, reserved), config))
+    for name, setting in sorted(judge.quality.items()):
+        groups.append(
+            Group(
+                f"quality:{name}",
+                pa.schema([pa.field(f"quality_{name}_e6", pa.int32())]),
+                partial(_scores, f"quality_{name}_e6", _classifier, setting.model),
+                {**edited, **spared},
+                {"quality": _classifier_identity(setting.model)},
+                clean,
+                costly=True,
+            )
+        )
+    if judge.perplexity is not None:
+        groups.append(
+            Group(
+                "perplexity",
+                schema.PERPLEXITY,
+                partial(_scores, "perplexity_bits_e4", _perplexity, judge.perplexity.model),
+                {**edited, **spared},
+                {"perplexity": digest_of_model(judge.perplexity.model)},
+                clean,
+                costly=True,
+            )
+        )
+    for name, own in sorted(judge.own.items()):
+        groups.append(_own_group(name, own, edited if own.view == "clean" else {}))
+    return {group.name: group for group in groups}
+
+
+def _measures_group(name: str, spec: MeasureSpec, edited: Mapping[str, Any], view: View) -> Group:
+    return Group(
+        name,
+        spec.schema,
+        lambda: lambda texts: measures.measures(texts.text, spec, texts.words),
+        {**edited, **spec.config()},
+        view=view,
+    )
+
+
+def model_digests(recipe: Recipe) -> dict[str, str]:
+    """group -> sha256 of its model file."""
+    return {name: digest for name, group in groups_of(recipe).items() for digest in group.models.values()}
+
+
+def _shingling(dedup: Deduplicate) -> dict[str, Any]:
+    other = dedup.shingle != "word" or dedup.fold_digits
+    kind = {"shingle": dedup.shingle, "fold_digits": dedup.fold_digits} if other else {}
+    return {"ngram": dedup.ngram, "num_perm": dedup.num_perm, **kind}
+
+
+@lru_cache(maxsize=2)
+def _language_model(path: Path) -> identify.LanguageModel:
+    return identify.LanguageModel(path)
+
+
+def _language(path: Path) -> Judge:
+    model = _language_model(path)
+    return lambda texts: model.identify(texts.text)
+
+
+def _fingerprints(dedup: Deduplicate, seed: int) -> Judge:
+    kind = minhash.Shingling(dedup.ngram, dedup.shingle, dedup.fold_digits)
+    plain = dedup.shingle == "word" and not dedup.fold_digits
+
+    def fingerprints(texts: Texts) -> pa.RecordBatch:
+        words = texts.words if plain else None
+        made = minhash.signatures(
+            texts.text, ngram=kind.n, num_perm=dedup.num_perm, seed=seed, shingling=kind, table=words
+        )
+        packed = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(4 * dedup.num_perm), len(texts), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
+        )
+        return pa.record_batch(
+            [text_digest.text_digest(texts.text, texts.words), pa.array(made.shingles, pa.int32()), packed],
+            schema=schema.signature_group(dedup.num_perm),
+        )
+
+    return fingerprints
+
+
+def _line_edits(rules: RuleSet) -> Judge:
+    from corpusmill.kernels.edits.lines import line_edits
+
+    return lambda texts: line_edits(texts.text, rules.edits, texts.words)
+
+
+def _personal_data(kinds: tuple[str, ...], reserved: bool) -> Judge:
+    from corpusmill.kernels.pii.find import find
+
+    return lambda texts: find(texts.text, kinds, reserved=reserved)
+
+
+def _scores(column: str, load: Callable[[Path], Callable[[Any], pa.Array]], model: str) -> Judge:
+    """A kernel of one int32 column whose model is a file."""
+    score = load(model_path(model))
+    return lambda texts: pa.record_batch([score(texts.text)], names=[column])
+
+
+@lru_cache(maxsize=16)
+def _classifier_identity(setting: str) -> str:
+    """sha256 of the model and of how its card says it is asked."""
+    from corpusmill.kernels.quality.classifier import identity
+
+    return identity(model_path(setting))
+
+
+@lru_cache(maxsize=4)
+def _classifier(path: Path) -> Callable[[Any], pa.Array]:
+    from corpusmill.kernels.quality.classifier import Classifier
+
+    return Classifier(path).scores_e6
+
+
+@lru_cache(maxsize=2)
+def _perplexity(path: Path) -> Callable[[Any], pa.Array]:
+    from corpusmill.kernels.perplexity.score import Model
+
+    return Model(path).log2_e4
+
+
+def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
+    function = plugins.named(own.function)
+    identity = {**plugins.identity(own.function.partition(":")[0]), "function": own.function}
+    column = f"own_{name}"
+
+    def judge(texts: Texts) -> pa.RecordBatch:
+        text = texts.text
+        try:
+            values = pa.array(np.asarray(function(text), np.float64), from_pandas=True)
+        except Exception as err:
+            raise UsageError(
+                f"{own.function} failed on a batch of {len(text)} texts", f"{type(err).__name__}: {err}", "Correct it."
+            ) from err
+        if len(values) != len(text):
+            raise UsageError(f"{own.function} gave {len(values)} numbers for {len(text)} texts", "expected one a text")
+        return pa.record_batch([values], names=[column])
+
+    return Group(
+        f"own:{name}",
+        pa.schema([pa.field(column, pa.float64())]),
+        lambda: judge,
+        {**edited, "own": identity},
+        view=own.view,
+        version=identity["version"],
+    )

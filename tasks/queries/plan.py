@@ -1,0 +1,276 @@
+"""Plan: how much a recipe has to read and do, before any of it is done. Nothing is written.
+
+Exact are files, what is done already (units with receipts), requests where nothing fails, and task runs; but where a
+server has not been asked yet how large its files are, into how many blocks they are cut follows from a few of them.
+Sizes are asked for where that is cheap: of every file of a folder, of a few files of each snapshot on a server.
+Core-hours follow from sizes and from what was measured per byte: right within a factor of two or three, enough to know
+days from weeks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from corpusmill.config import CommonCrawl, Recipe
+from corpusmill.errors import NotFound
+from corpusmill.store import Store
+from corpusmill.store.keys import receipt_number
+from tasks import acquire, extract, ingest
+from tasks.acquire import SourceUnit, common_crawl
+from tasks.acquire.fetch import sizes as file_sizes
+from tasks.acquire.fetch.sizes import Sizes, size_of
+from tasks.acquire.fetch.transport import is_remote
+from tasks.acquire.units import BLOCK_BYTES, blocks_of
+from tasks.batches import TASK_RUNS, Batches
+from tasks.dedup.cost import cost
+
+SAMPLED = 12
+"""Files of a snapshot on a server whose size is asked for."""
+
+MB = 1e6
+EXTRACT_S = {"warc": 0.33, "wet": 0.13}
+"""CPU seconds per MB of files as stored, reading to text: 18 MB of WARC and 9 MB of WET of a sample crawl, `auto`."""
+TEXT_SHARE = {"warc": 1.03, "wet": 2.1}
+"""Bytes of text per byte of files as stored, on the same files. Other kinds are counted as WET, which is text too."""
+CHAIN_S = 0.32
+"""CPU seconds per MB of text, judging to packing without the tokenizer, on the same files."""
+TOKENIZER_S = 0.7
+"""CPU seconds per MB of the tokenizer's sample."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One snapshot of one source.
+
+    Attributes:
+        kind: warc, wet, cdx, jsonl, ...
+        files: units: files, or blocks of large ones.
+        done: those that are extracted already.
+        size: bytes of all of them; None where nobody says.
+        todo: bytes of those that are not done.
+        sampled: whether sizes, and with them blocks, are estimated from a sample.
+        new: whether `mill ingest` would read it.
+        remote: whether it is on a server.
+        to_ask: files whose size a build asks for first.
+        requests: to read what is not done, where nothing fails.
+    """
+
+    source: str
+    snapshot: str
+    kind: str
+    files: int
+    done: int
+    size: int | None
+    todo: int | None
+    sampled: bool
+    new: bool
+    remote: bool
+    to_ask: int
+    requests: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return vars(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a recipe asks for; see the fields of `to_json`."""
+
+    name: str
+    parts: tuple[Part, ...]
+    requests: int
+    requests_at_least: bool
+    task_runs: Mapping[str, int]
+    core_hours: Mapping[str, float | None]
+    deduplicate: Mapping[str, object] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs. `requests` are those of a build from now on; sizes and hours are null where nobody knows."""
+        return {
+            "recipe": self.name,
+            "sources": [part.to_json() for part in self.parts],
+            "files": sum(part.files for part in self.parts),
+            "done": sum(part.done for part in self.parts),
+            "bytes": total([part.size for part in self.parts]),
+            "bytes_to_read": total([part.todo for part in self.parts]),
+            "requests": self.requests,
+            "requests_at_least": self.requests_at_least,
+            "task_runs": {**self.task_runs, "most": TASK_RUNS},
+            "core_hours": dict(self.core_hours),
+            "deduplicate": self.deduplicate,
+        }
+
+
+def plan(recipe: Recipe, store: Store | None) -> Plan:
+    """Look at the sources and the store.
+
+    Args:
+        store: where results would go; None where there is no store yet.
+
+    Raises:
+        NotFound: a source that is not there, or sources that list no file.
+        Unavailable: a server that does not answer.
+    """
+    units = acquire.plan(recipe, store, ask=False)
+    head = ingest.head_of(recipe, store) if store else ingest.Head(None, {})
+    new = new_units(recipe, units, head, store)
+    listed = {*units, *(unit for found in new.values() for unit in found)}
+    if not listed:
+        raise NotFound(f"recipe {recipe.name!r}: its sources list no file", "", "Check source.*.root.")
+    known = finished(store) if store else set()
+    groups: dict[tuple[str, str], list[SourceUnit]] = {}
+    for unit in sorted(listed, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block)):
+        groups.setdefault((unit.source, unit.snapshot), []).append(unit)
+    parts = tuple(_part(recipe, group, known, key in new, store) for key, group in groups.items())
+    chosen = {(unit.source, unit.snapshot) for unit in units}
+    built = [part for part in parts if (part.source, part.snapshot) in chosen]
+    remote = [part for part in built if part.remote]
+    by_index = any(part.kind.startswith("cdx") for part in built)  # what it selects is not known before it is read
+    measured = not by_index and total([part.size for part in built]) is not None
+    return Plan(
+        recipe.name,
+        parts,
+        requests=_listings(recipe, len(remote)) + sum(part.to_ask + part.requests for part in remote),
+        requests_at_least=by_index or any(part.requests > part.files - part.done for part in remote),
+        task_runs={
+            "build-dataset": build_runs(
+                sum(part.files for part in built), sum(windows(recipe, part) for part in built)
+            ),
+            "ingest-crawl": ingest_runs(
+                [
+                    round(len(new[key]) * part.files / len(groups[key]))
+                    for part in parts
+                    if (key := (part.source, part.snapshot)) in new
+                ]
+            ),
+        },
+        core_hours=_core_hours(recipe, built) if measured else {"extract": None, "judge_to_pack": None},
+        deduplicate=cost(sum(map(_text_bytes, built)), sum(part.files for part in built), recipe).to_json()
+        if measured
+        else None,
+    )
+
+
+def new_units(
+    recipe: Recipe, units: Sequence[SourceUnit], head: ingest.Head, store: Store | None
+) -> dict[tuple[str, str], list[SourceUnit]]:
+    """(source, snapshot) -> files that `mill ingest` would read."""
+    listed: dict[tuple[str, str], list[SourceUnit]] = {}
+    for unit in units:
+        listed.setdefault((unit.source, unit.snapshot), []).append(unit)
+    found = {}
+    for source, snapshot in ingest.new_snapshots(recipe, head):
+        files = listed.get((source, snapshot), [])
+        if store and (not files or snapshot in head.snapshots.get(source, ())):
+            files = ingest.new_units(recipe, source, snapshot, head, store, ask=False)
+        found[source, snapshot] = files
+    return {key: files for key, files in found.items() if files}
+
+
+def finished(store: Store) -> set[str]:
+    """Keys of all units of `extract` and `source` that have a receipt: two listings, no receipt is read."""
+    names = [name for stage in ("extract", "source") for name in store.list(f"receipts/{stage}/")]
+    return {parts[0] for name in names if (parts := receipt_number(name))}
+
+
+def build_runs(files: int, packs: int) -> int:
+    """Task runs of a flow run of `build-dataset` (the stages of tasks/chain.py)."""
+    batches = Batches()
+    return sum(len(batches.cut(range(units))) for units in (files, 1, 1, files, 1, packs))
+
+
+def ingest_runs(files: Sequence[int]) -> int:
+    """Task runs of a flow run of `ingest-crawl`, from the number of files of every new snapshot."""
+    batches = Batches()
+    return sum(len(batches.cut(range(count))) for count in files)
+
+
+def windows(recipe: Recipe, part: Part) -> int:
+    """Windows that a part is packed in: a power of two, as in tasks/pack.py; no more than there are files."""
+    count = 1
+    while count * recipe.pack.window_bytes < _text_bytes(part):
+        count *= 2
+    return min(count, part.files)
+
+
+def total(sizes: Sequence[int | None]) -> int | None:
+    """The sum, or None where one is not known."""
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def _part(recipe: Recipe, units: Sequence[SourceUnit], done: set[str], new: bool, store: Store | None) -> Part:
+    first = units[0]
+    root = recipe.source[first.source].root
+    remote = is_remote(root)
+    locators = list(dict.fromkeys(unit.locator for unit in units))
+    sizes = file_sizes.known(root, first.source, first.snapshot, locators, store) if remote else {}
+    unknown = {locator: None for locator in locators if locator not in sizes}
+    sampled = remote and len(unknown) > SAMPLED
+    asked = list(unknown)
+    if sampled:
+        asked = [asked[len(asked) * i // SAMPLED] for i in range(SAMPLED)]
+    sizes |= {locator: size_of(root, locator) for locator in asked}
+    seen = [size for locator in asked if (size := sizes[locator]) is not None]
+    usual = round(sum(seen) / len(seen)) if sampled and seen else None
+    to_ask = sum(acquire.may_be_cut(unit) for unit in units if unit.locator in unknown) if remote else 0
+    whole = [block for unit in units for block in _blocks(unit, sizes, usual)]
+    todo = [unit for unit in whole if not (done and all(u.key in done for u in extract.units_of(unit, recipe)))]
+    return Part(
+        source=first.source,
+        snapshot=first.snapshot,
+        kind=first.kind,
+        files=len(whole),
+        done=len(whole) - len(todo),
+        size=total([_size(unit, sizes, usual) for unit in whole]),
+        todo=total([_size(unit, sizes, usual) for unit in todo]),
+        sampled=sampled,
+        new=new,
+        remote=remote,
+        to_ask=to_ask,
+        requests=sum(_requests(unit) for unit in todo) if remote else 0,
+    )
+
+
+def _blocks(unit: SourceUnit, sizes: Sizes, usual: int | None) -> list[SourceUnit]:
+    """The units of a file that a build will have: a plan does not ask for all sizes, and takes the usual one."""
+    if unit.blocks > 1 or not acquire.may_be_cut(unit):
+        return [unit]
+    count = blocks_of(sizes.get(unit.locator, usual) or 0)
+    return [replace(unit, block=block, blocks=count) for block in range(count)]
+
+
+def _size(unit: SourceUnit, sizes: Sizes, usual: int | None) -> int | None:
+    """Bytes of a unit: of the whole file, or of its block."""
+    size = sizes.get(unit.locator, usual)
+    return size if size is None or unit.blocks == 1 else max(0, min(BLOCK_BYTES, size - unit.begin))
+
+
+def _requests(unit: SourceUnit) -> int:
+    """Requests for one unit. Where a block begins and ends is read twice, and so is what the file begins with."""
+    if unit.blocks == 1 or unit.kind not in acquire.ARCHIVES:
+        return 1
+    return 3 + 2 * (unit.block > 0) + 2 * (unit.end is not None)
+
+
+def _listings(recipe: Recipe, crawls: int) -> int:
+    """Requests for lists, which a plan makes and a build makes again: of crawls, and of the files of each crawl."""
+    count = crawls
+    for config in recipe.source.values():
+        if isinstance(config, CommonCrawl) and is_remote(config.root):
+            count += any(crawl == common_crawl.NEWEST or common_crawl.RANGE in crawl for crawl in config.crawls)
+    return count
+
+
+def _text_bytes(part: Part) -> float:
+    return (part.size or 0) * TEXT_SHARE.get(part.kind, TEXT_SHARE["wet"])
+
+
+def _core_hours(recipe: Recipe, parts: Sequence[Part]) -> dict[str, float | None]:
+    read = sum((part.todo or 0) * EXTRACT_S.get(part.kind, EXTRACT_S["wet"]) for part in parts) / MB
+    text = sum(_text_bytes(part) for part in parts)
+    sample = 0.0 if recipe.pack.tokenizer else min(text, recipe.pack.sample_bytes)
+    rest = (text * CHAIN_S + sample * TOKENIZER_S) / MB
+    return {"extract": round(read / 3600, 3), "judge_to_pack": round(rest / 3600, 3)}

@@ -1,0 +1,138 @@
+"""Compiled code is found again by its content alone, compiled once for all processes, and needs no writable folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import corpusmill
+from corpusmill.compiled import stamp
+
+HELPER = """import numba
+
+@numba.njit(nogil=True)
+def helper(x):
+    return x + {number}
+"""
+KERNEL = """from corpusmill.compiled import kernel
+from corpusmill.near import near
+
+@kernel
+def far_caller(x):
+    return near(x)
+"""
+NEAR = """import numba
+
+from corpusmill.helper import helper
+
+@numba.njit(nogil=True)
+def near(x):
+    return helper(x)
+"""
+RUN = "from corpusmill.far import far_caller as k; print(k(0), sum(k.stats.cache_misses.values()))"
+
+Run = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A clone with the library's real `compiled.py` and a kernel whose helper is two files away."""
+    folder = tmp_path / "clone" / "corpusmill"
+    folder.mkdir(parents=True)
+    for name in ("__init__.py", "compiled.py"):
+        shutil.copy(Path(corpusmill.__file__).parent / name, folder)
+    (folder / "far.py").write_text(KERNEL)
+    (folder / "near.py").write_text(NEAR)
+    (folder / "helper.py").write_text(HELPER.format(number=1))
+    return folder
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Run:
+    def run(package: Path, code: str = RUN, **env: str) -> subprocess.Popen[str]:
+        base = {k: v for k, v in os.environ.items() if k not in ("CORPUSMILL_KERNELS", "PYTHONPATH")}
+        base |= {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.Popen(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(package.parent)!r})\n{code}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=base | env,
+        )
+
+    return run
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def test_an_edited_helper_of_another_file_is_compiled_and_undone_found_again(package: Path, start: Run) -> None:
+    results = []
+    for number in (1, 1, 2, 1):
+        (package / "helper.py").write_text(HELPER.format(number=number))
+        results.append(said(start(package)))
+    assert results == ["1 1", "1 0", "2 1", "1 0"]
+
+
+def test_a_second_clone_compiles_nothing(package: Path, start: Run, tmp_path: Path) -> None:
+    assert said(start(package)) == "1 1"
+    other = tmp_path / "another place" / "corpusmill"
+    shutil.copytree(package, other)
+    assert said(start(other)) == "1 0"
+
+
+def test_of_two_processes_in_an_empty_cache_one_compiles(package: Path, start: Run) -> None:
+    both = [start(package) for _ in range(2)]
+    assert sorted(said(process)[-1] for process in both) == ["0", "1"]
+    names = list((package.parents[1] / "cache" / "corpusmill" / "kernels").iterdir())
+    assert [name.suffix for name in names] == [".nbc"], "no locks and no parts are left"
+
+
+def test_a_damaged_file_is_compiled_again(package: Path, start: Run, tmp_path: Path) -> None:
+    assert said(start(package)) == "1 1"
+    (stored,) = (tmp_path / "cache" / "corpusmill" / "kernels").iterdir()
+    stored.write_bytes(stored.read_bytes()[:-100])
+    assert said(start(package)) == "1 1"
+    assert said(start(package)) == "1 0"
+
+
+def test_a_named_folder_is_read_first_and_a_read_only_one_is_never_written(
+    package: Path, start: Run, tmp_path: Path
+) -> None:
+    image = tmp_path / "image"
+    assert said(start(package, CORPUSMILL_KERNELS=str(image))) == "1 1"
+    (stored,) = image.iterdir()
+    image.chmod(0o555)
+    stored.chmod(0o444)
+    assert said(start(package, CORPUSMILL_KERNELS=str(image))) == "1 0"
+    assert list(image.iterdir()) == [stored]
+
+
+def test_without_a_folder_to_write_kernels_are_compiled_in_memory_with_one_line(
+    package: Path, start: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    process = start(package, XDG_CACHE_HOME=str(tmp_path / "file" / "below"))
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out.strip()) == (0, "1 1")
+    assert err.count("\n") == 1
+    assert "compiled in memory" in err
+    assert "CORPUSMILL_KERNELS" in err
+
+
+def test_the_stamp_holds_the_tables_that_are_compiled_in() -> None:
+    from corpusmill.compiled import sources
+    from corpusmill.kernels.words import table
+
+    names = {path.name for path in sources(Path(table.__file__))}
+    assert {"unicode_table.npz", "unicode_table.py", "bytehash.py"} <= names
+    assert len(stamp(Path(table.__file__))) == 64

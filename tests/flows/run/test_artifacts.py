@@ -1,0 +1,122 @@
+"""Artifacts render the manifest: the same numbers, and no markup of a crawled page comes through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from flows.run.artifacts import (
+    BAR,
+    bar,
+    card,
+    fenced,
+    funnel_rows,
+    manifest_link,
+    rejects_sample,
+    training_card,
+    training_rows,
+)
+
+DIGEST = "ab" * 32
+MANIFEST: dict[str, Any] = {
+    "seed": 17,
+    "rules": {"file": "gopher", "version": 1},
+    "funnel": [
+        {
+            "stage": "filter",
+            "docs_in": 1_500,
+            "docs_out": 1_000,
+            "bytes_in": 9_000_000,
+            "bytes_out": 8_000_000,
+            "reasons": {"too_few_words": {"docs": 100, "bytes": 1}, "too_many_symbols": {"docs": 400, "bytes": 1}},
+        }
+    ],
+    "partitions": {"crawl": {"documents": 990, "tokens": 12_345, "sequences": 12, "shards": [{}]}},
+    "inputs": [{"bytes": 1_000}, {"bytes": None}],
+}
+
+
+def reject(text: str | None, stage: str = "filter", reason: str = "too_few_words") -> dict[str, Any]:
+    return {"stage": stage, "reason": reason, "locator": "a.warc.gz", "offset": 7, "text": text}
+
+
+def test_the_funnel_table_has_the_numbers_of_the_manifest_and_the_frequent_reasons_first() -> None:
+    assert funnel_rows(MANIFEST) == [
+        {
+            "stage": "filter",
+            "docs_in": 1_500,
+            "docs_out": 1_000,
+            "bytes_in": 9_000_000,
+            "bytes_out": 8_000_000,
+            "reasons": "too_many_symbols 400, too_few_words 100",
+        }
+    ]
+
+
+def test_the_card_names_dataset_digest_and_partitions() -> None:
+    text = card("web", DIGEST, MANIFEST)
+    assert f"`{DIGEST}`" in text
+    assert "| filter | 1,500 | 1,000 |" in text
+    assert "| crawl | 990 | 12,345 | 12 | 1 |" in text
+
+
+def test_a_bar_shows_anything_above_zero_and_nothing_for_zero() -> None:
+    assert bar(0, 10) == "·" * BAR
+    assert bar(1, 1_000_000).count("█") == 1
+    assert bar(10, 10) == "█" * BAR
+
+
+def test_one_reject_of_each_reason_is_shown() -> None:
+    text = rejects_sample(
+        [reject("first"), reject("second"), reject("third", reason="other"), reject(None, "extract", "x")]
+    )
+    assert "first" in text
+    assert "second" not in text
+    assert "third" in text
+    assert "## extract: x" in text
+
+
+@given(st.text(alphabet=st.sampled_from("`~<>![]()#\n ab\x1b\u2028\u200e"), max_size=200))
+def test_no_text_escapes_its_fence(text: str) -> None:
+    tokens = MarkdownIt().parse("\n".join([*fenced(text), "", "end"]))
+    assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
+
+
+def test_a_page_with_markup_and_addresses_stays_text() -> None:
+    page = "```\n</code><img src=http://tracker.example/x.png onerror=alert(1)>\n[click](http://bad.example)\n~~~"
+    html = MarkdownIt().render(rejects_sample([reject(page)]))
+    assert "<img" not in html
+    assert "<a " not in html
+
+
+def test_the_manifest_is_linked_where_the_store_is() -> None:
+    assert manifest_link("/data/store", "web", DIGEST) == f"file:///data/store/datasets/web/{DIGEST}.json"
+    assert manifest_link("s3://bucket/store", "web", DIGEST) == f"s3://bucket/store/datasets/web/{DIGEST}.json"
+
+
+def test_a_training_run_shows_before_and_after_and_a_dash_where_there_is_no_figure() -> None:
+    run = {
+        "run_id": "ab" * 8,
+        "name": "web",
+        "manifest": DIGEST,
+        "outcome": "finished",
+        "checkpoint": "checkpoints/x/60",
+    }
+    figures = {
+        "loss_first": 8.25,
+        "loss_last": 6.5,
+        "heldout_before": 3.0,
+        "heldout_after": None,
+        "steps": 60,
+        "step": 60,
+    }
+    assert training_rows({**run, **figures}) == [
+        {"measure": "loss (nats a token)", "before": "8.2500", "after": "6.5000"},
+        {"measure": "held-out (bits a byte)", "before": "3.0000", "after": "–"},
+    ]
+    assert f"`web@{DIGEST}`" in training_card({**run, **figures})
+    elsewhere = {**run, "outcome": "running elsewhere", "checkpoint": None}
+    assert "running elsewhere" in training_card(elsewhere)
