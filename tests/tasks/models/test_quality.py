@@ -38,7 +38,7 @@ def test_a_second_training_gives_the_same_bytes_whatever_the_order(tmp_path, end
     first = quality.train(GOOD, OTHER, tmp_path / f"a.{ending}", SMALL, name="toy")
     shuffled = [random.Random(1).sample(side, len(side)) for side in (GOOD, OTHER)]
     code = (
-        "import sys, json; from pathlib import Path; from tasks import quality\n"
+        "import sys, json; from pathlib import Path; from tasks.models import quality\n"
         "good, other = json.load(sys.stdin)\n"
         "quality.train(good, other, Path(sys.argv[1]), quality.Training(dim=4, bucket=1000, epoch=5), name='toy')"
     )
