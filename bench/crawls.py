@@ -88,7 +88,7 @@ def with_settings(recipe: Recipe, **sections: Mapping[str, object]) -> Recipe:
 
 
 def sample(crawl: Crawl, out: Path, responses: int) -> Crawl:
-    """A small crawl of the same shape: so many response records, evenly spaced over the first file of each snapshot.
+    """A small crawl of the same shape: `responses` records, evenly spaced over the first file of each snapshot.
 
     Few files, because a file costs both sides something that its thousands of pages share in earnest.
 

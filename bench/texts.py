@@ -20,7 +20,7 @@ _LISTS = ("neardup/doc-revisions/docs", "neardup/ndd-r8/docs", "quality/clean", 
 
 
 def texts(most: int | None = None) -> list[str]:
-    """Different texts that are not blank, in a fixed order; with `most`, so many of them, evenly spaced."""
+    """Different texts that are not blank, in a fixed order; with `most`, at most that number, evenly spaced."""
     data = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
     found = list(dict.fromkeys(text for text in (_shared(data) if data.is_dir() else _demo()) if text.strip()))
     if most is None or most >= len(found):

@@ -68,7 +68,7 @@ DOCUMENTS = pa.schema(
         pa.field("title", pa.string()),  # this and what follows: as a page says about itself (extractor/meta.py)
         pa.field("author", pa.string()),  # names, with a comma between them
         pa.field("published", pa.string()),  # YYYY-MM-DD
-        pa.field("canonical", pa.string()),  # absolute address
+        pa.field("canonical", pa.string()),  # absolute URL
         pa.field("declared_language", pa.string()),  # lower case: en, pt-br
         pa.field("licence_link", pa.string()),  # absolute target of its first rel=license
         _required("text", pa.large_string()),
@@ -293,12 +293,12 @@ class Reason:
 
 REASONS: dict[str, Reason] = {
     "http_status": Reason("acquire", "policy", "The server answered with a status other than 200."),
-    "redirect": Reason("acquire", "policy", "The server or the page sends the visitor to another address."),
+    "redirect": Reason("acquire", "policy", "The server or the page sends the visitor to another URL."),
     "revisit": Reason("acquire", "policy", "The archive holds only a note that the page was unchanged."),
     "not_html": Reason("acquire", "policy", "The payload is no web page or text, whatever its name or header claims."),
-    "url_domain": Reason("acquire", "policy", "The host or the beginning of the address is on the recipe's list."),
-    "url_word": Reason("acquire", "policy", "The address holds a word, or part of one, that is on the recipe's list."),
-    "url_soft_words": Reason("acquire", "policy", "The address holds two words of the recipe's list of soft words."),
+    "url_domain": Reason("acquire", "policy", "The host or the beginning of the URL is on the recipe's list."),
+    "url_word": Reason("acquire", "policy", "The URL holds a word, or part of one, that is on the recipe's list."),
+    "url_soft_words": Reason("acquire", "policy", "The URL holds two words of the recipe's list of soft words."),
     "empty_body": Reason("acquire", "quality", "There is no payload, or no text in it."),
     "robots_meta": Reason("acquire", "policy", "The owner forbids indexing or reuse by header or meta element."),
     "truncated": Reason("acquire", "fault", "The file ends inside the record."),
@@ -335,7 +335,7 @@ REASONS: dict[str, Reason] = {
     "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
     "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
     "same_payload": Reason("exact", "quality", "Another kept document has the same payload, byte for byte."),
-    "same_url": Reason("exact", "policy", "Another kept document has the same address, normalised."),
+    "same_url": Reason("exact", "policy", "Another kept document has the same URL, normalised."),
     "near_duplicate": Reason(
         "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
     ),

@@ -1,4 +1,4 @@
-"""Pages as if no class, id or role told what a container is for: what is left is text, tags and places.
+"""Pages as if no class, id or role said what a container is for: what is left is text, tags and places.
 
 A model that has seen every page in both forms leans less on names, which change from decade to decade and from one
 system to the next: without it, F1 on unseen pages without names falls by 0.085, with it by 0.029.

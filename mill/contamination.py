@@ -17,7 +17,7 @@ def contamination(
     benchmark: Annotated[str | None, Parameter(help="Only this benchmark.")] = None,
     item: Annotated[str | None, Parameter(help="Only this item: the documents that hold it.")] = None,
     document: Annotated[
-        str | None, Parameter(help="Only this document (address, or digits of its id): the items it holds.")
+        str | None, Parameter(help="Only this document (URL, or digits of its id): the items it holds.")
     ] = None,
     options: InStore = InStore(),
 ) -> None:

@@ -97,7 +97,7 @@ def _sample_lines(says: str, sample: Mapping[str, Any]) -> list[str]:
     text = textwrap.wrap(
         plain(sample["text"]), WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ..."
     )
-    return [f"{says}: {plain(sample['url'] or '(no address)')}", *text]
+    return [f"{says}: {plain(sample['url'] or '(no URL)')}", *text]
 
 
 def quantiles(

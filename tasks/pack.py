@@ -282,6 +282,6 @@ def _buckets(shard: Shard, alive: NDArray[np.int64], recipe: Recipe, store: Stor
 
 
 def _partition(cluster: bytes, part: str, recipe: Recipe) -> str:
-    """`heldout` for one duplicate group in so many, by a hash of the group; else the part of its source."""
+    """`heldout` for one duplicate group in `heldout_one_in`, by a hash of the group; else the part of its source."""
     hashed = int.from_bytes(hashlib.blake2b(cluster, digest_size=8, key=b"heldout").digest(), "big")
     return HELDOUT if hashed % recipe.pack.heldout_one_in == 0 else part

@@ -220,7 +220,7 @@ def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
 
 
 def _with_keepers(rejects: pa.Table, parts: Parts, store: Store) -> pa.Table:
-    """The sample with address and text of the document that each duplicate was dropped for, so that pairs are seen."""
+    """The sample with URL and text of the document that each duplicate was dropped for, so that pairs are seen."""
     keepers = pc.unique(rejects.column("keeper").combine_chunks().drop_null())
     places: dict[bytes, tuple[int, int]] = {}
     for receipt in (parts.exact, parts.near):

@@ -52,7 +52,7 @@ class Record:
 
     Attributes:
         id: when it began, and chance.
-        manifest: what it published, to be told by the caller; None: nothing, or not yet.
+        manifest: what it published, to be set by the caller; None: nothing, or not yet.
     """
 
     id: str

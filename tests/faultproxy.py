@@ -72,7 +72,7 @@ class FaultProxy(ThreadingHTTPServer):
         return False
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 

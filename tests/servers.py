@@ -134,7 +134,7 @@ def running_s3(folder: Path) -> Iterator[S3Server]:
                 yield server
                 return
         finally:
-            process.kill()  # its data are thrown away, and a polite end takes 3 to 10 s
+            process.kill()  # its data are thrown away, and an orderly end takes 3 to 10 s
             process.wait()
     raise RuntimeError(f"weed mini did not start; its logs are in {folder}")
 

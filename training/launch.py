@@ -36,7 +36,7 @@ GRACE_S = 20.0
 SHUTDOWN_S = 15
 """What torchrun gives its ranks of it, to save."""
 START_S = 300.0
-"""More patience before the first sign of life: imports, and the digests of all shards."""
+"""A longer limit before the first sign of life: imports, and the digests of all shards."""
 STALL_S = 900.0
 """Longest silence of a rank: a step, a save, or a micro-batch of the evaluation."""
 LOG_KEPT_BYTES = 2**20

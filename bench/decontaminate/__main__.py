@@ -32,7 +32,7 @@ WORDS = 62
 KEYS = {False: 1_000_000, True: 100_000}
 EVERY = 100
 REPEAT_BYTES = 64 * 2**20
-"""Ours screens the same texts again until so many bytes are screened: once takes too short a time to be measured."""
+"""Ours screens the same texts again until this many bytes are screened: once takes too short a time to be measured."""
 PEERS = {"datatrove": "shipped", "datatrove, split": "tokenizer_free"}
 
 

@@ -44,7 +44,7 @@ GROWTH = ((10_000, 2048), (100_000, 2048), (1_000_000, 2048), (10_000_000, 1024)
 """Documents, and memory_mb of the run."""
 SIZES = {False: 3, True: 2}
 REPEAT_BYTES = 64 * 2**20
-"""Ours signs the same texts again until so many bytes are signed: once takes too short a time to be measured."""
+"""Ours signs the same texts again until this many bytes are signed: once takes too short a time to be measured."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _groupers(scratch: Path, docs: int, peer: Peer | None) -> dict[str, Callable
 
 
 def grown(folder: Path, docs: int, memory_mb: int) -> dict[str, Any]:
-    """Group so many documents in a process of its own; the signatures are made before, and removed after."""
+    """Group a number of documents in a process of its own; the signatures are made before, and removed after."""
     note(f"growth: {docs:,} documents")
     signed.shards(folder / "store", docs)
     command = [sys.executable, "-m", "bench.dedup.signed", str(folder), str(docs), str(memory_mb)]

@@ -45,7 +45,7 @@ class Grouped:
     pairs: int
     removed: int
     how: str
-    """in one unit, or through the store in so many ranges of keys"""
+    """in one unit, or through the store in this number of ranges of keys"""
 
 
 def recipe(memory_mb: int) -> Recipe:
@@ -69,7 +69,7 @@ def signatures(docs: int, seed: int) -> NDArray[np.uint32]:
 
 
 def shards(folder: Path, docs: int, write_raw: Path | None = None) -> list[Shard]:
-    """The shards of so many documents in the store at `folder`, made where they are not there.
+    """The shards of a number of documents in the store at `folder`, made where they are not there.
 
     Args:
         write_raw: a file that gets all signatures, for peers.
@@ -180,7 +180,7 @@ def _in_parts(held: list[Shard], exact: Receipt, made: Recipe, store: Store) -> 
 
 
 def verification(pairs: int, shingles: int = 500) -> float:
-    """Pairs compared in a CPU second, of sets of so many shingles that are held (loading them is measured apart)."""
+    """Pairs compared in a CPU second, of sets of `shingles` shingles in memory (loading them is measured apart)."""
     from corpusmill.kernels.duplicates import jaccard
 
     rng = np.random.default_rng(5)
@@ -201,8 +201,8 @@ def main(argv: list[str]) -> None:
     assert len(grouped_warm) == 3
     forget_peak()
     result = grouped(folder / "store", docs, memory_mb)
-    told: dict[str, Any] = {**vars(result), "docs": docs, "memory_mb": memory_mb, "peak_bytes": peak_bytes()}
-    print(json.dumps(told))
+    row: dict[str, Any] = {**vars(result), "docs": docs, "memory_mb": memory_mb, "peak_bytes": peak_bytes()}
+    print(json.dumps(row))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Each FOLDER is a set, or holds some (`truth.jsonl.gz` and pages). Every mode gets the same decoded page; modes are
 shuffled within a page, and the least CPU of the repeats counts. Figures of our modes on pages that the shipped model
 was trained on are marked with *, by the pages themselves, whatever the set is called: for those, `make extractor`
-prints what its folds score. Languages are told by the truths (lid.176, where fetched).
+prints what its folds score. Languages are those of the truths (lid.176, where fetched).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     parser = arguments(__doc__ or "")
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=f"sets; default {DATA}")
     parser.add_argument("--modes", default=",".join(MODES), help="comma-separated; default all")
-    parser.add_argument("--pages", type=int, help="at most so many pages of each set, drawn by a fixed seed")
+    parser.add_argument("--pages", type=int, help="at most this number of pages of each set, drawn by a fixed seed")
     parser.add_argument("--structure", action="store_true", help="score structure and ROUGE-L too (slower)")
     parser.add_argument("--published", action="store_true", help="jusText beside its published row, on that benchmark")
     parser.add_argument("--picture", type=Path, help="write a picture of F1 against CPU to this SVG file")

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     parser = arguments(__doc__ or "")
     parser.add_argument("root", nargs="?", type=Path, help="a crawl with truth.jsonl.gz; default the test data's")
     parser.add_argument("--mode", default="fast", help="mode of extraction; default fast")
-    parser.add_argument("--pages", type=int, help="at most so many pages of each language, the first")
+    parser.add_argument("--pages", type=int, help="at most this number of pages of each language, the first")
     options = parser.parse_args(argv)
     if options.mode not in MODES:
         raise UsageError(f"unknown mode {options.mode!r}", f"known: {', '.join(MODES)}", "Correct --mode.")
@@ -84,7 +84,7 @@ def measured(root: Path, mode: Mode, limit: int | None) -> list[Kept]:
 
 
 def _pages(root: Path) -> Iterator[tuple[str, str, str]]:
-    """(language, address, page) of every page that should be kept."""
+    """(language, URL, page) of every page that should be kept."""
     wanted: dict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for line in gzip.decompress((root / "truth.jsonl.gz").read_bytes()).decode("utf-8").split("\n"):
         record = json.loads(line) if line else {}

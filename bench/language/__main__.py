@@ -84,7 +84,7 @@ def wet_texts(crawl: Path) -> list[str]:
 
 
 def joined(sentences: Sequence[str], length: int) -> list[str]:
-    """Texts of about so many characters: sentences in a row until it is reached, then cut."""
+    """Texts of about a given number of characters: sentences in a row until it is reached, then cut."""
     texts, text = [], ""
     for sentence in sentences:
         text = f"{text} {sentence}".strip()

@@ -169,7 +169,7 @@ def _execute(steps: list[PipelineStep], tasks: int, log: str, watch: Stopwatch) 
 
     executor._run_for_rank = timed
     stats = executor.run()
-    multiprocessing.active_children()  # reaps the sandboxes that were told to end, so that their time counts
+    multiprocessing.active_children()  # reaps the sandboxes that were asked to end, so that their time counts
     return stats.stats
 
 

@@ -84,7 +84,7 @@ def train(text: Path, model: Path) -> dict[str, Any]:
 
 
 def write(path: Path, size: int) -> None:
-    """Write about so many bytes of text."""
+    """Write about a given number of bytes of text."""
     spelling = [""]
     known: dict[str, int] = {}
     source = []
@@ -114,7 +114,7 @@ class Walk:
         _seed(SEED)
 
     def words(self, number: int) -> NDArray[np.int64]:
-        """The next so many words."""
+        """The next words, a given number."""
         if self._state[1] + number > len(self._drawn):
             self._drawn = np.concatenate([self._drawn, np.zeros_like(self._drawn)])
         out = np.empty(number, np.int64)

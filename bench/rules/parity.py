@@ -146,7 +146,7 @@ def differences(
 
 
 def cause(text: str, broken: Sequence[str], reason: str | None) -> str:
-    """Why the two sides differ on a text, where that can be told."""
+    """Why the two sides differ on a text, where that can be said."""
     from tests.corpusmill.kernels.reference import tokens
 
     words = [token for token, _ in tokens(text)]
@@ -166,7 +166,7 @@ def joined_duplicates(words: Sequence[str], n: int) -> int:
 
 
 def separate_duplicates(words: Sequence[str], n: int) -> int:
-    """The same, told apart word by word."""
+    """The same, word by word."""
     return _duplicates(words, n, tuple)
 
 

@@ -1,7 +1,7 @@
 """Moving a bound over a million documents: seconds of each answer after the first, and the memory of the process.
 
-A made-up dataset with the measures of the Gopher rules is stored once; each answer is `tasks.queries.whatif.whatif` itself,
-what a person waits for after the command has started.
+A made-up dataset with the measures of the Gopher rules is stored once; each answer is `tasks.queries.whatif.whatif`
+itself, what a person waits for after the command has started.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _measured(store: Store, manifest: Mapping[str, Any], repeats: int) -> dict[s
 
 
 def made_up(store: Store, rows: int) -> dict[str, Any]:
-    """Store measures, languages and decisions of so many documents; the manifest that names them."""
+    """Store measures, languages and decisions of a number of documents; the manifest that names them."""
     recipe = load_recipe("crawl")
     rules = rules_of(recipe.filter.rules)
     columns = rules.measured("raw").schema

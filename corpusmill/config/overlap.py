@@ -21,8 +21,8 @@ class Benchmark(Section):
     id: str = Field(
         "id", description="Field of an item's own id; where it is missing, its number in the file is taken."
     )
-    licence: str | None = Field(None, description="Licence of the set: told in manifest and report, decides nothing.")
-    source: str | None = Field(None, description="Where the set comes from: told, decides nothing.")
+    licence: str | None = Field(None, description="Licence of the set: named in manifest and report, decides nothing.")
+    source: str | None = Field(None, description="Where the set comes from: named there, decides nothing.")
     ngram: int | None = Field(None, ge=5, le=50, description="Else decontaminate.ngram.")
     exact_words: int | None = Field(None, ge=0, le=50, description="Else decontaminate.exact_words.")
     min_share: Share | None = Field(None, description="Else decontaminate.min_share.")
@@ -36,7 +36,7 @@ class Decontaminate(Section):
         8,
         ge=0,
         le=50,
-        description="Items of so many words or more, too short for an n-gram, are looked for whole; 0: none.",
+        description="Items of at least this number of words, too short for an n-gram, are looked for whole; 0: none.",
     )
     min_share: Share = Field(
         0.0, description="Share of an item's distinct n-grams that a document must hold; 0: one n-gram is enough."
@@ -45,7 +45,9 @@ class Decontaminate(Section):
         "drop", description="drop the document; cut the item out of it; flag: keep it, the hit stands in decisions."
     )
     exempt_contexts: int = Field(
-        0, ge=0, description="N-grams that stand in so many different contexts are common phrases, no hits; 0: off."
+        0,
+        ge=0,
+        description="N-grams that stand in at least this number of contexts are common phrases, no hits; 0: off.",
     )
     root: str = where(".", description="Folder of the benchmark files.")
     use: Strings = where((), description="Benchmarks by name in recipes/benchmarks/, or paths of such files.")
@@ -67,7 +69,7 @@ class Deduplicate(Section):
 
     exact: Annotated[tuple[Literal["payload", "text", "url"], ...], Field(strict=False)] = Field(
         ("text",),
-        description="By what documents are exact duplicates, in turn: payload bytes, normalised text, address.",
+        description="By what documents are exact duplicates, in turn: payload bytes, normalised text, URL.",
     )
     prefer: Annotated[tuple[Preference, ...], Field(strict=False)] = Field(
         ("longest", "oldest"),
@@ -98,7 +100,7 @@ class Deduplicate(Section):
     )
     lines_min_documents: int = Field(6, ge=2, description="Documents that hold a line from which it is cut.")
     substring_words: int = Field(
-        0, ge=0, description="Cut passages of so many words (50 or more) that occur before, as edits; 0: off."
+        0, ge=0, description="Cut passages of this number of words (50 or more) that occur before, as edits; 0: off."
     )
     memory_mb: int = where(2048, ge=1, description="Memory of a unit, about; what does not fit goes through the store.")
 

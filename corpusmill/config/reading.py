@@ -1,4 +1,4 @@
-"""Sections read from TOML files and checked; all faults are told at once."""
+"""Sections read from TOML files and checked; all faults are reported at once."""
 
 from __future__ import annotations
 

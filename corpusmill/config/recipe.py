@@ -49,7 +49,7 @@ class Pack(Section):
     vocab_size: int = Field(8192, ge=512, le=2**20)
     sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Text the tokenizer is trained on.")
     window_bytes: int = Field(256 * 2**20, ge=2**16, description="Extracted text of a shuffle window, about.")
-    heldout_one_in: int = Field(100, ge=2, description="One duplicate group in so many goes to partition heldout.")
+    heldout_one_in: int = Field(100, ge=2, description="One duplicate group in this number goes to partition heldout.")
 
 
 class Recipe(Section):

@@ -24,7 +24,7 @@ class CommonCrawl(Section):
     kind: Literal["common-crawl"]
     root: str = where(
         "https://data.commoncrawl.org",
-        description="Folder, file:// or http(s):// address, or s3://bucket/prefix; s3://anonymous@bucket: not signed.",
+        description="Folder, file:// or http(s):// URL, or s3://bucket/prefix; s3://anonymous@bucket: not signed.",
     )
     crawls: Strings = Field(
         min_length=1, description='Crawl ids; "newest"; "A..B": all from A to B, either of which may be left out.'
@@ -32,7 +32,7 @@ class CommonCrawl(Section):
     files: Literal["warc", "wet"] = "warc"
     fraction: Fraction | None = Field(None, description="Take this share of each crawl's files, drawn by the seed.")
     max_files: int | None = Field(
-        None, ge=1, description="Take only so many files of each crawl, drawn by the recipe's seed."
+        None, ge=1, description="Take at most this number of files of each crawl, drawn by the recipe's seed."
     )
     select: Select | None = Field(
         None, description="Read single pages by the crawl's index; files are then index files (WARC only)."
@@ -53,7 +53,9 @@ class Folder(Section):
     pattern: str = Field("**/*", description="Which files below root, as a glob.")
     snapshot: Name = "files"
     fraction: Fraction | None = Field(None, description="Take this share of the files, drawn by the recipe's seed.")
-    max_files: int | None = Field(None, ge=1, description="Take only so many files, drawn by the recipe's seed.")
+    max_files: int | None = Field(
+        None, ge=1, description="Take at most this number of files, drawn by the recipe's seed."
+    )
 
 
 class Files(Folder):
@@ -69,7 +71,7 @@ class Rows(Folder):
 
     text: str = Field("text", description="Column of the text.")
     id: str | None = Field(None, description="Column of the row's own id.")
-    url: str | None = Field(None, description="Column of the address.")
+    url: str | None = Field(None, description="Column of the URL.")
     date: str | None = Field(None, description="Column of the date.")
 
 
@@ -130,7 +132,7 @@ class OwnSource(Folder):
 
     kind: Literal["own"]
     module: str = Field(pattern=r"^[A-Za-z_][\w.]*$", description="package.module, with VERSION and read.")
-    options: dict[str, Any] = Field({}, description="What the module is told; part of the identity.")
+    options: dict[str, Any] = Field({}, description="Options for the module; part of the identity.")
 
 
 Source = Annotated[

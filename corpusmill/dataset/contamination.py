@@ -37,7 +37,7 @@ def report(
 
     Args:
         benchmark, item: only these.
-        document: only this one: its address, or the first hex digits of its doc_id.
+        document: only this one: its URL, or the first hex digits of its doc_id.
 
     Raises:
         NotFound: the dataset was not screened, or it has no such benchmark, item or document.
@@ -61,7 +61,7 @@ def report(
     if document is not None:
         rows = [row for row in rows if row["url"] == document or row["doc_id"].startswith(document.lower())]
         if not rows:
-            raise NotFound(f"no document {document!r} among the hits", "expected its address or digits of its doc_id")
+            raise NotFound(f"no document {document!r} among the hits", "expected its URL or digits of its doc_id")
     exempted = _table(store, manifest, "exempted_ngrams").to_pylist() if "exempted_ngrams" in manifest["tables"] else []
     names = [name for name in known if benchmark in (None, name)]
     return {

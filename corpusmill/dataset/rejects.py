@@ -54,7 +54,7 @@ def written_out(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _one(row: Mapping[str, Any]) -> str:
-    lines = [f"{row['stage']} / {row['reason']}   {plain(row['url'] or '(no address)')}"]
+    lines = [f"{row['stage']} / {row['reason']}   {plain(row['url'] or '(no URL)')}"]
     facts = [f"{row['locator']} at byte {row['offset']:,}"]
     if row["value"] is not None:
         facts.append(f"value {row['value']:.4g}" + (f", bound {row['bound']:.4g}" if row["bound"] is not None else ""))
@@ -67,7 +67,7 @@ def _one(row: Mapping[str, Any]) -> str:
     text, bar = plain(row["text"] or ""), "  | "
     lines += textwrap.wrap(text, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
     if row.get("keeper_text"):
-        lines.append(f"  kept: {plain(row['keeper_url'] or '(no address)')}")
+        lines.append(f"  kept: {plain(row['keeper_url'] or '(no URL)')}")
         kept = plain(row["keeper_text"])
         lines += textwrap.wrap(kept, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
     return "\n".join(lines)

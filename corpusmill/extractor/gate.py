@@ -1,4 +1,4 @@
-"""The language gate: pages that are surely in a language nobody wants, told before they are extracted.
+"""The language gate: pages that are surely in a language nobody wants, found before they are extracted.
 
 Judged are the page's lines that read like sentences, without a parser; where there are none, all its lines. A page
 counts as unwanted only where the model is sure and the middle of the text does not speak another language: half of a

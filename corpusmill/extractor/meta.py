@@ -1,4 +1,4 @@
-"""What a page says about itself: title, author, date, canonical address, language, licence.
+"""What a page says about itself: title, author, date, canonical URL, language, licence.
 
 Read from the head's meta elements and links, from JSON-LD and from links with rel=license, by bounded patterns in
 linear time; the visible text is not searched. What is said twice counts as said first.
@@ -49,7 +49,7 @@ class Meta:
     published: str | None = None
     """YYYY-MM-DD."""
     canonical: str | None = None
-    """Absolute address."""
+    """Absolute URL."""
     declared_language: str | None = None
     """As declared, lower case: en, pt-br."""
     licence_link: str | None = None
@@ -57,7 +57,7 @@ class Meta:
 
 
 def meta(page: str, url: str | None = None) -> Meta:
-    """Metadata of a decoded page; addresses are absolute by the page's own."""
+    """Metadata of a decoded page; URLs are absolute by the page's own."""
     head = page[: _head_end(page)]
     names: dict[str, str] = {}
     canonical = language = None
@@ -85,9 +85,9 @@ def meta(page: str, url: str | None = None) -> Meta:
         _text(title),
         _text(author),
         published,
-        _address(canonical or names.get("og:url"), url),
+        _absolute(canonical or names.get("og:url"), url),
         _language(language or names.get("content-language") or names.get("og:locale")),
-        _address(_licence(page), url),
+        _absolute(_licence(page), url),
     )
 
 
@@ -154,7 +154,7 @@ def _first(names: Mapping[str, str], keys: Iterable[str]) -> str | None:
 
 
 def _name(values: Iterable[str | None]) -> str | None:
-    """The first that is no address."""
+    """The first that is no URL."""
     return next((value for value in values if value and "://" not in value), None)
 
 
@@ -173,7 +173,7 @@ def _day(values: Iterable[str | None]) -> str | None:
     return None
 
 
-def _address(target: str | None, url: str | None) -> str | None:
+def _absolute(target: str | None, url: str | None) -> str | None:
     if not target or len(target) > MAX_URL_CHARS:
         return None
     try:

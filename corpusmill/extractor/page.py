@@ -33,5 +33,5 @@ class Page:
         return self._text
 
     def length_within(self, chars: int) -> bool:
-        """Whether it has so many characters at most; decoded only if its bytes do not say."""
+        """Whether it has at most that number of characters; decoded only if its bytes do not say."""
         return (self._data is not None and len(self._data) <= chars) or len(self.text) <= chars

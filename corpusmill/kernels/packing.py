@@ -138,7 +138,7 @@ def pack_window(
         tokens: uint16 or uint32, all documents one after the other, each with its end-of-text token.
         offsets: int64[D + 1] into `tokens`; a document without tokens is counted as empty and gets no row.
         text_bytes: int64[D], bytes of the text that was tokenised.
-        urls: D addresses or None.
+        urls: D URLs or None.
         seq_len: tokens a sequence; a row has one more.
         seed: of the dataset.
         pad_id: fills what is left of a row (masked in training through doc_lens).

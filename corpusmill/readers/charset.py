@@ -175,7 +175,7 @@ def _who(charset: str, content_type: str | None, data: bytes, markup: bool) -> O
 
 
 def _detect(data: bytes, texts: _Texts) -> str | None:
-    """Resiliparse's guess, put right where sister charsets are told apart by bytes that only one of them uses."""
+    """Resiliparse's guess, put right where sister charsets differ by bytes that only one of them uses."""
     guess = detect_encoding(data[:DETECT_BYTES], html5_compatible=False)
     name = canonical_name(guess) if guess else None
     if name is None or name.startswith("utf-") or texts[name] is None:

@@ -22,7 +22,7 @@ _ARC_LINE = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """How records are told from what is between them.
+    """How records are distinguished from what is between them.
 
     Attributes:
         start: a record's first line, to be matched where one may begin or searched for.

@@ -196,7 +196,7 @@ class Member:
         self.buffer, self.position = data + self.buffer[self.position :], 0
 
     def rewind(self, begin: int) -> bool:
-        """Go back to a place as `tell` told it; False where that has been asked for too often."""
+        """Go back to a place that `tell` gave; False where that has been asked for too often."""
         self.rewinds += 1
         if self.rewinds > MAX_REWINDS:
             return False

@@ -1,6 +1,6 @@
 """The fate of every record of an archive at the door: text to go on with, or one reason why not.
 
-Order of the questions, cheapest first: is the record whole, is it a page that was found, is its address let in, can
+Order of the questions, cheapest first: is the record whole, is it a page that was found, is its URL allowed, can
 its body be decoded, is it HTML or text, does its owner object, is it text at all.
 """
 
@@ -38,7 +38,7 @@ class ReadOptions:
     robots: Literal["respect", "ignore"] = "respect"
     """Whether an owner's noindex, noai or tdm-reservation counts."""
     urls: UrlRules | None = None
-    """Hosts and words of addresses that are not let in."""
+    """Hosts and words of URLs that are rejected."""
     verify_digests: bool = False
     """Whether records are compared with the digests in their heads; a wrong one is counted, the record stays."""
 

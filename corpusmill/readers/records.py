@@ -1,4 +1,4 @@
-"""A record as it stands in its archive, and what is told about a file besides its records."""
+"""A record as it stands in its archive, and what is known about a file besides its records."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Reading:
         url = first(headers, "warc-target-uri").strip("<>") or None
         date = first(headers, "warc-date") or None
         if not kind or (url is None and kind in CONTENT_TYPES):
-            fault = fault or "damaged"  # a page without an address cannot be traced to its owner
+            fault = fault or "damaged"  # a page without a URL cannot be traced to its owner
         if fault:
             return RawRecord(offset, index, kind or "unknown", url, date, headers, fault=fault)
         http, payload = NO_HTTP, content

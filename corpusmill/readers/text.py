@@ -26,7 +26,7 @@ def clean_text(text: str) -> tuple[str, int]:
     beginning are dropped; a pair of surrogates becomes its character, a lone one U+FFFD. Line ends do not count as
     repairs.
     """
-    if text.isascii() and text.isprintable():  # an address, a date
+    if text.isascii() and text.isprintable():  # a URL, a date
         return text, 0
     repairs = 0
     try:

@@ -1,7 +1,7 @@
-"""Screens by address alone: hosts and words that the user lists, before a body is decoded.
+"""Screens by URL alone: hosts and words that the user lists, before a body is decoded.
 
 The idea of three kinds of words (strict, soft, substring) is RefinedWeb's (arXiv:2306.01116, appendix G.1). Words are
-found by one Aho-Corasick pass over the address, whatever the length of the lists; hosts are looked up, host by host
+found by one Aho-Corasick pass over the URL, whatever the length of the lists; hosts are looked up, host by host
 upwards. A set of URL rules is known by the digest of its entries: comments, order and file names do not count.
 """
 
@@ -65,7 +65,7 @@ class UrlRules:
             object.__setattr__(self, name, value)
 
     def reason(self, url: str | None) -> Reason | None:
-        """Why a page of this address ends, or None."""
+        """Why a page of this URL ends, or None."""
         if not url:
             return None
         host, path = _parts(url)
@@ -156,7 +156,7 @@ def _domain(entry: str) -> str:
 
 
 def _parts(url: str) -> tuple[str, str]:
-    """Host (lower case, ASCII, without user and port) and path with query of an address, with or without scheme."""
+    """Host (lower case, ASCII, without user and port) and path with query of a URL, with or without scheme."""
     _, separator, rest = url.partition("://")
     rest = (rest if separator else url).removeprefix("//")
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))

@@ -78,10 +78,10 @@ class Stat:
 
 
 class Backend(Protocol):
-    """A storage. Methods raise Absent, Exists, Transient as told, else MillErrors (mostly Unavailable)."""
+    """A storage. Methods raise Absent, Exists, Transient as documented, else MillErrors (mostly Unavailable)."""
 
     uri: str
-    patience_s: float
+    retry_for_s: float
     """How long to keep trying when the outcome is unknown; a SeaweedFS server needs up to 24 s to come back."""
 
     def attempt(self, name: str, source: Source) -> None:
@@ -110,10 +110,10 @@ class Backend(Protocol):
 
 
 class Backoff:
-    """Waits between tries, with full jitter, until the patience is spent."""
+    """Waits between tries, with full jitter, until the time is up."""
 
-    def __init__(self, patience_s: float) -> None:
-        self._deadline, self._tries = time.monotonic() + patience_s, 0
+    def __init__(self, retry_for_s: float) -> None:
+        self._deadline, self._tries = time.monotonic() + retry_for_s, 0
 
     def pause(self) -> bool:
         """Sleep, then True; False (at once) when the time is up."""

@@ -20,11 +20,11 @@ def create(backend: Backend, name: str, source: Source) -> bool:
         True: the store holds our bytes under this name, acknowledged. False: it holds other bytes.
 
     Raises:
-        Unavailable: the outcome stayed unknown for `backend.patience_s` seconds.
+        Unavailable: the outcome stayed unknown for `backend.retry_for_s` seconds.
     """
     if source.size >= LOOK_FIRST_BYTES and holds(backend, name, source):
         return True
-    backoff = Backoff(backend.patience_s)
+    backoff = Backoff(backend.retry_for_s)
     while True:
         cause: Exception
         try:
@@ -40,7 +40,7 @@ def create(backend: Backend, name: str, source: Source) -> bool:
         if not again or (isinstance(cause, Exists) and not backoff.pause()):
             raise Unavailable(
                 f"{name} could not be written to {backend.uri}.",
-                f"Tried for {backend.patience_s:.0f} seconds; last: {cause}",
+                f"Tried for {backend.retry_for_s:.0f} seconds; last: {cause}",
                 "Finished work is kept: run the command again when the store answers.",
             ) from cause
 

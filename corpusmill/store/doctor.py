@@ -97,9 +97,9 @@ def _race(backend: Backend, place: str, writers: int, rounds: int) -> str:
             bodies = [f"writer {writer}".encode() for writer in range(writers)]
             won = list(pool.map(lambda body, name=name: _wins(backend, name, body), bodies))
             if sum(won) > 1:  # none is possible after a lost response; create.py reads back for that reason
-                raise _Fails(f"Of {writers} writers creating one name, {sum(won)} were told that they won.")
+                raise _Fails(f"Of {writers} writers creating one name, {sum(won)} got the answer that they won.")
             if backend.read(name) not in [body for body, win in zip(bodies, won, strict=True) if win or not any(won)]:
-                raise _Fails("The writer that was told it won is not the one whose bytes were kept.")
+                raise _Fails("The writer that got the answer it won is not the one whose bytes were kept.")
     return f"In {rounds} races of {writers} writers one won each, and its bytes were kept."
 
 
@@ -164,10 +164,10 @@ def _gone_after_delete(backend: Backend, place: str) -> str:
 
 
 def _clock(backend: Backend, clock: Callable[[], float]) -> str:
-    told = backend.server_date()
-    if told is None:
+    date = backend.server_date()
+    if date is None:
         return "A folder has the clock of this machine."
-    skew = abs(parsedate_to_datetime(told).timestamp() - clock())
+    skew = abs(parsedate_to_datetime(date).timestamp() - clock())
     if skew > MAX_SKEW_S:
         raise _Fails(f"Our clock and the server's differ by {skew:.0f} s; beyond 900 s requests are refused.")
     return f"Our clock and the server's differ by {skew:.0f} s."

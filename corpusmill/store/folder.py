@@ -30,7 +30,7 @@ class FolderBackend:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.uri = str(root)
-        self.patience_s = 0.0  # a local write has no unknown outcome
+        self.retry_for_s = 0.0  # a local write has no unknown outcome
         self._scratch = Scratch(root / "tmp")
 
     def attempt(self, name: str, source: Source) -> None:

@@ -1,6 +1,6 @@
-"""Objects in buckets of other people, read only: sources, never a store. One attempt each; who asks is patient.
+"""Objects in buckets of other people, read only: sources, never a store. One attempt each; the caller retries.
 
-An address is `s3://bucket/key`, or `s3://anonymous@bucket/key` for requests without a signature. Server, region and
+A URL is `s3://bucket/key`, or `s3://anonymous@bucket/key` for requests without a signature. Server, region and
 credentials are those of the SDK's own chain, as for a store (s3.py).
 """
 
@@ -57,18 +57,18 @@ class Page:
     next_token: str | None
 
 
-def endpoint(address: str) -> str:
-    """The server's web address."""
-    return str(_client_of(address).meta.endpoint_url)
+def endpoint(url: str) -> str:
+    """The server's URL."""
+    return str(_client_of(url).meta.endpoint_url)
 
 
-def get(address: str, headers: Mapping[str, str]) -> Answer:
+def get(url: str, headers: Mapping[str, str]) -> Answer:
     """One object, or the part that a `Range` header names; `If-Range` (an ETag) lets it fail with 412 if it changed.
 
     Raises:
         Transient: try again. Unavailable: wrong credentials, or none.
     """
-    bucket, key = split(address)
+    bucket, key = split(url)
     asked: dict[str, Any] = {}
     if "Range" in headers:
         asked["Range"] = headers["Range"]
@@ -77,17 +77,17 @@ def get(address: str, headers: Mapping[str, str]) -> Answer:
     else:
         asked["ChecksumMode"] = "ENABLED"  # of a part, a server might state the checksum of the whole
     try:
-        found = _client_of(address).get_object(Bucket=bucket, Key=key, **asked)
+        found = _client_of(url).get_object(Bucket=bucket, Key=key, **asked)
     except faults.ClientError as err:
-        return _refusal(err, address)
+        return _refusal(err, url)
     except Exception as err:
-        raise _fault(err, address) from err
+        raise _fault(err, url) from err
     about = found["ResponseMetadata"]
     return Answer(about["HTTPStatusCode"], about["HTTPHeaders"], found["Body"])
 
 
 def page(root: str, token: str | None) -> Page:
-    """The next thousand objects below an address.
+    """The next thousand objects below a URL.
 
     Raises:
         Absent: no such bucket, or it may not be listed. Transient: try again. Unavailable: wrong credentials, or none.
@@ -110,28 +110,28 @@ def page(root: str, token: str | None) -> Page:
     return Page(entries, found.get("NextContinuationToken") if found.get("IsTruncated") else None)
 
 
-def split(address: str) -> tuple[str, str]:
-    """(bucket, key) of an address.
+def split(url: str) -> tuple[str, str]:
+    """(bucket, key) of a URL.
 
     Raises:
         UsageError: it names no bucket.
     """
-    bucket, _, key = address.removeprefix("s3://").removeprefix(ANONYMOUS).partition("/")
+    bucket, _, key = url.removeprefix("s3://").removeprefix(ANONYMOUS).partition("/")
     if not bucket or "@" in bucket or ":" in bucket:
         raise UsageError(
-            f"{address!r} is no address of a bucket",
+            f"{url!r} is no URL of a bucket",
             "expected s3://bucket/prefix, or s3://anonymous@bucket/prefix",
             "Server and credentials are set in the environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID.",
         )
     return bucket, key.strip("/")
 
 
-def _client_of(address: str) -> Any:
-    anonymous = address.startswith(f"s3://{ANONYMOUS}")
+def _client_of(url: str) -> Any:
+    anonymous = url.startswith(f"s3://{ANONYMOUS}")
     return _client(os.getpid(), *_surroundings(), anonymous=anonymous)
 
 
-def _refusal(err: faults.ClientError, address: str) -> Answer:
+def _refusal(err: faults.ClientError, url: str) -> Answer:
     """What the server answers instead, with its words in the header `x-said`."""
     about, said = err.response.get("ResponseMetadata", {}), err.response.get("Error", {})
     code, status = str(said.get("Code", "")), int(about.get("HTTPStatusCode", 0))
@@ -139,23 +139,23 @@ def _refusal(err: faults.ClientError, address: str) -> Answer:
     if code in _AGAIN:
         raise Transient(words) from err
     if code in _CREDENTIALS:
-        raise _credentials(address, words) from err
+        raise _credentials(url, words) from err
     return Answer(status, {**about.get("HTTPHeaders", {}), "x-said": words})
 
 
-def _fault(err: Exception, address: str) -> Exception:
+def _fault(err: Exception, url: str) -> Exception:
     if isinstance(err, (faults.NoCredentialsError, faults.PartialCredentialsError, faults.CredentialRetrievalError)):
-        return _credentials(address, str(err))
+        return _credentials(url, str(err))
     if isinstance(err, _WIRE):
         return Transient(_without_secrets(str(err)))
     if isinstance(err, faults.ParamValidationError):
-        return UsageError(f"{address!r} is no address of a bucket", _without_secrets(str(err)), "Check source.*.root.")
+        return UsageError(f"{url!r} is no URL of a bucket", _without_secrets(str(err)), "Check source.*.root.")
     return err
 
 
-def _credentials(address: str, said: str) -> MillError:
+def _credentials(url: str, said: str) -> MillError:
     return Unavailable(
-        f"{address} may not be read",
+        f"{url} may not be read",
         said,
         "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), or ask without a signature: "
         "s3://anonymous@bucket/prefix.",

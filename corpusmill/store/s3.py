@@ -27,7 +27,7 @@ from corpusmill.errors import CheckFailed, MillError, Unavailable, UsageError
 from corpusmill.store.backend import COPY_BYTES, Absent, Backoff, Exists, Source, Stat, Transient
 
 MAX_OBJECT_BYTES = 512 << 20  # the SHA-256 of a multipart object is not that of its bytes, so objects are written whole
-PATIENCE_S = 60.0
+RETRY_FOR_S = 60.0
 FIRST_CONTACT_S = 2.0  # an address that never answered is more likely wrong than busy
 
 _CREDENTIALS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"}
@@ -43,7 +43,7 @@ class S3Backend:
     def __init__(self, client: Any, bucket: str, prefix: str) -> None:
         self.client, self.bucket, self.prefix = client, bucket, prefix
         self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
-        self.patience_s = PATIENCE_S
+        self.retry_for_s = RETRY_FOR_S
 
     @classmethod
     def open(cls, address: str) -> S3Backend:
@@ -55,9 +55,9 @@ class S3Backend:
                 f"s3://{address} is no address of a store.", "Expected s3://bucket/prefix.", "Check --store."
             )
         backend = cls(_client(os.getpid(), *_surroundings()), bucket, f"{prefix}/" if prefix else "")
-        backend.patience_s = FIRST_CONTACT_S
+        backend.retry_for_s = FIRST_CONTACT_S
         backend._call("list_objects_v2", Prefix=backend.prefix, MaxKeys=1)
-        backend.patience_s = PATIENCE_S
+        backend.retry_for_s = RETRY_FOR_S
         return backend
 
     def attempt(self, name: str, source: Source) -> None:
@@ -132,8 +132,8 @@ class S3Backend:
         return self._again(lambda: self._once(operation, **arguments))
 
     def _again(self, function: Callable[[], T]) -> T:
-        """Try until it succeeds or the patience is spent. Only for what may be repeated: reads, deletes."""
-        backoff = Backoff(self.patience_s)
+        """Try until it succeeds or the time is up. Only for what may be repeated: reads, deletes."""
+        backoff = Backoff(self.retry_for_s)
         while True:
             try:
                 return function()
@@ -191,7 +191,7 @@ class S3Backend:
     def _away(self, said: str) -> MillError:
         return Unavailable(
             f"{self._server()} does not answer for {self.uri}.",
-            f"Tried for {self.patience_s:.0f} seconds; last: {said}",
+            f"Tried for {self.retry_for_s:.0f} seconds; last: {said}",
             "Check AWS_ENDPOINT_URL and that the server runs; finished work is kept: run again when it answers.",
         )
 

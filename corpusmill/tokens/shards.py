@@ -39,7 +39,7 @@ MAX_TRAINED_RUN = 256
 """Longer runs of letters, digits, spaces or symbols are cut off in training: each merge would walk all of them."""
 
 ENCODE_BYTES = 1 << 21
-"""Texts are encoded in batches of about so many characters: the library holds some 80 bytes a token meanwhile."""
+"""Texts are encoded in batches of about this many characters: the library holds some 80 bytes a token meanwhile."""
 
 MAX_HEADER_BYTES = 48
 """A page header of one page took 30 to 38 bytes; more means several pages, whose rows do not lie together."""

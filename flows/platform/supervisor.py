@@ -99,7 +99,7 @@ def start(
 
     Args:
         store: URI that flow runs without a `store` parameter use.
-        say: told what is going on, often.
+        say: called with what is going on, often.
         meanwhile: done in a thread while the server migrates its database, which takes 10 s the first time.
 
     Raises:

@@ -47,14 +47,14 @@ async def serve(pools: Sequence[str]) -> None:
 
 async def end_flow_runs() -> None:
     """SIGTERM to every flow run, also to one that starts meanwhile, until all have ended or their time is over."""
-    told: set[Proc] = set()
+    reported: set[Proc] = set()
     for _ in range(round(FLOW_RUN_GRACE_S / 0.2)):
         runs = {run for run in children(os.getpid()) if alive(run)}
         if not runs:
             return
-        for run in runs - told:
+        for run in runs - reported:
             end(run, signal.SIGTERM)
-        told |= runs
+        reported |= runs
         await asyncio.sleep(0.2)
 
 

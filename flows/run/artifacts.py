@@ -3,7 +3,7 @@
 The numbers come from the manifest, never from here.
 
 Texts of rejected documents are shown inside fences longer than any run of backticks in them, so that no markup or
-address of a crawled page becomes a link or a picture in the browser of whoever reads the run.
+URL of a crawled page becomes a link or a picture in the browser of whoever reads the run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The lid of a whole cluster: so many requests to servers of sources at once, over all machines, by a global
+"""The request limit of a cluster: how many requests to servers of sources run at once, over all machines, by a global
 concurrency limit of the Prefect server.
 
-`tasks/acquire/fetch/rate_limit.py` enters `http` around each request where CORPUSMILL_HTTP_LID names it; `held` says so
-to the processes of a flow run. The deployments' set-up makes the limit once and leaves its number to people.
+`tasks/acquire/fetch/rate_limit.py` enters `http` around each request where CORPUSMILL_HTTP_REQUEST_LIMIT names it;
+`held` says so to the processes of a flow run. The deployments' set-up makes the limit once and leaves its number to
+people.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from corpusmill.errors import Unavailable, UsageError
 LIMIT = "corpusmill-http"
 AT_ONCE = 8
 """Requests at once when the limit is made. `prefect gcl update corpusmill-http --limit N` changes it."""
-VARIABLE, HERE = "CORPUSMILL_HTTP_LID", "flows.run.request_limit:http"
+VARIABLE, HERE = "CORPUSMILL_HTTP_REQUEST_LIMIT", "flows.run.request_limit:http"
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Put the lid on what this process and its children ask within the block, if a Prefect server holds it.
+    """Hold the requests of this process and its children to the limit within the block, if a Prefect server has it.
 
-    A lid that the environment names already stays, also an empty one, which is none.
+    A limit that the environment names already stays, also an empty one, which means none.
     """
     from prefect.settings import get_current_settings
 

@@ -3,7 +3,7 @@
 Two crawls of three WARC files each. Real text (`mill/demo/pages.py`) stands in several sites' templates; beside it is
 what a crawl brings: mirrors, near-duplicates, revisits, other languages, old charsets, spam, benchmark items, owners
 who object, redirects, missing pages, files under a wrong type, and an archive whose end is missing. Dates are fixed and
-record ids are hashes of the address, so the same installed packages give the same bytes.
+record ids are hashes of the URL, so the same installed packages give the same bytes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LANGUAGES = (
 
 @dataclass(frozen=True)
 class Page:
-    """One record to write: a response, or a revisit where `revisit_of` names the address of the first visit."""
+    """One record to write: a response, or a revisit where `revisit_of` names the URL of the first visit."""
 
     url: str
     kind: str
@@ -84,7 +84,7 @@ def make(folder: Path, size: int | None = None) -> Path:
     truth.jsonl: one line a response or revisit, which says where it is, what it is, what it is a copy of.
 
     Args:
-        size: make pages of only so many articles (at least 42), for a smaller crawl; else of all.
+        size: make pages of this number of articles (at least 42), for a smaller crawl; else of all.
 
     Returns:
         `folder`.

@@ -39,7 +39,7 @@ LIBRARIES = (
 """Packages, or folders of them, whose docstrings become pages."""
 
 RAW_ONE_IN = 8
-"""One article in so many stays as it is, with code, tables and parameters; of the others the prose is taken."""
+"""One article in this number stays as it is, with code, tables and parameters; of the others the prose is taken."""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from corpusmill.config import Recipe
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import code, common_crawl, files, jsonl, latex, mediawiki, own, parquet, text
+from tasks.acquire.fetch import transport
 from tasks.acquire.fetch.sizes import asked, known
-from tasks.acquire.fetch.transport import Fetched, fetch
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.units import SourceUnit, blocks_of
 from tasks.units import libraries as installed
 
@@ -111,7 +112,7 @@ def fetched(unit: SourceUnit, recipe: Recipe) -> Iterator[Fetched]:
     """
     by_records = files.cut if unit.blocks > 1 and unit.kind in ARCHIVES else None
     root = recipe.source[unit.source].root
-    with fetch(root, unit.locator, unit.begin, unit.end, cut=by_records, ranges=unit.ranges) as file:
+    with transport.fetch(root, unit.locator, unit.begin, unit.end, cut=by_records, ranges=unit.ranges) as file:
         yield file
 
 

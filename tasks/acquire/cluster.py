@@ -1,6 +1,6 @@
 """Which parts of a crawl's index speak of some hosts: by `cluster.idx`, the index of the index, without reading either.
 
-An index is sorted by key, the address with its host turned round (`org,example,shop)/path`, without a leading www), and
+An index is sorted by key, the URL with its host turned round (`org,example,shop)/path`, without a leading www), and
 cut into gzip members of some thousand lines. `cluster.idx` has a line for each: key and time of its first line, file,
 offset, length (pywb's ZipNum format). So a binary search by a few small reads finds the members that a host is in.
 """
@@ -17,7 +17,7 @@ from typing import BinaryIO, Protocol
 
 from tasks.acquire.fetch import http
 from tasks.acquire.fetch.ranged import Ranged
-from tasks.acquire.fetch.transport import address_of, folder_of, is_remote
+from tasks.acquire.fetch.transport import folder_of, is_remote, url_of
 
 NAME = "cluster.idx"
 MAX_LINE = 2**16
@@ -166,7 +166,7 @@ def _parsed(text: bytes, begin: int) -> Line:
 
 @contextmanager
 def opened(root: str, locator: str, domains: int) -> Iterator[tuple[Reader, int]]:
-    """A `cluster.idx` to be searched for so many domains, and its size.
+    """A `cluster.idx` to be searched for a number of domains, and its size.
 
     Raises:
         NotFound: there is none. Unavailable: the server does not answer.
@@ -176,16 +176,16 @@ def opened(root: str, locator: str, domains: int) -> Iterator[tuple[Reader, int]
             with (folder_of(root) / locator).open("rb") as file:
                 yield file, file.seek(0, 2)
             return
-        address = address_of(root, locator)
-        size = http.length(address)
+        url = url_of(root, locator)
+        size = http.length(url)
         if domains > SEARCHED or size is None:
-            size = http.download(address, copy)
+            size = http.download(url, copy)
             yield copy, size
             return
         try:
-            searched: Reader | BinaryIO = Ranged(address)
+            searched: Reader | BinaryIO = Ranged(url)
             searched.seek(0)
             searched.read(1)
         except http.NoRanges:
-            size, searched = http.download(address, copy), copy
+            size, searched = http.download(url, copy), copy
         yield searched, size

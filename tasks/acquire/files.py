@@ -31,7 +31,7 @@ def plan(name: str, config: Files, seed: int) -> list[SourceUnit]:
 
     Raises:
         NotFound: the root is no folder or bucket.
-        UsageError: the root is a web address, which cannot be listed.
+        UsageError: the root is a URL, which cannot be listed.
     """
     return listed(name, config, seed, config.files, cut=CUT)
 

@@ -51,7 +51,7 @@ def listed(
 
     Raises:
         NotFound: the root is no folder, or no bucket that may be listed.
-        UsageError: the root is a web address, or the pattern is no glob.
+        UsageError: the root is a URL, or the pattern is no glob.
     """
     if s3.is_bucket(config.root):
         sizes = _in_bucket(name, config)

@@ -189,7 +189,7 @@ class _Count:
 
 
 class _Wiki:
-    """What a dump says about its wiki: the address of its pages and the names of its namespaces."""
+    """What a dump says about its wiki: the URL of its pages and the names of its namespaces."""
 
     def __init__(self, path: Path) -> None:
         head = b""
@@ -207,7 +207,7 @@ class _Wiki:
         names = {name for known in DEFAULT_NAMESPACES.values() for name in known}
         self.hidden = frozenset(names | {name.strip().lower() for _, name in named})
 
-    def address(self, title: str) -> str | None:
+    def url(self, title: str) -> str | None:
         """Where a page is on the web."""
         return f"{self.base}{title.replace(' ', '_')}" if self.base and title else None
 
@@ -224,7 +224,7 @@ def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions) -
     title = root.findtext("title") or ""
     place |= {
         "source_id": cell(root.findtext("id")),
-        "url": cell(wiki.address(title)),
+        "url": cell(wiki.url(title)),
         "date": cell(root.findtext("revision/timestamp")),
     }
     namespace = root.findtext("ns") or "0"

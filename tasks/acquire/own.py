@@ -16,7 +16,9 @@ from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.units import SourceUnit
 
-LIBRARIES: tuple[str, ...] = ()  # of the module's own it is told by the digest of its file and its package's version
+LIBRARIES: tuple[
+    str, ...
+] = ()  # of the module's own it is identified by the digest of its file and its package's version
 
 
 def plan(name: str, config: OwnSource, seed: int) -> list[SourceUnit]:
@@ -38,7 +40,7 @@ def plan(name: str, config: OwnSource, seed: int) -> list[SourceUnit]:
 
 
 def reading(config: OwnSource) -> dict[str, object]:
-    """The module and what it is told."""
+    """The module and its options."""
     return {**plugins.identity(config.module), "options": config.options}
 
 

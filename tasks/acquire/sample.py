@@ -15,7 +15,7 @@ def sampled(locators: Iterable[str], seed: int, fraction: float | None, max_file
         locators: of one snapshot.
         seed: of the recipe.
         fraction: each is drawn with this probability; None for all.
-        max_files: at most so many of those.
+        max_files: at most this number of those.
     """
     drawn = set(locators)
     if fraction is not None:

@@ -1,4 +1,4 @@
-"""Bytes of a file piece by piece, whatever it is compressed with, and its lines; damage is told, never raised.
+"""Bytes of a file piece by piece, whatever it is compressed with, and its lines; damage is reported, never raised.
 
 Pieces are bounded, so that a bomb costs what is read of it. Text is cut at newlines alone: U+2028, U+0085 and form
 feeds stand inside JSON lines.

@@ -62,7 +62,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def cell(value: Any) -> str | None:
-    """A value of an id, address or date column as clean text; None where there is none to show."""
+    """A value of an id, URL or date column as clean text; None where there is none to show."""
     if value is None or isinstance(value, (bool, bytes, list, dict)):
         return None
     text = value.isoformat() if hasattr(value, "isoformat") else str(value)

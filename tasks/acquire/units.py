@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BLOCK_BYTES = 256 * 2**20
-"""Large files are cut into blocks of so many bytes; a record belongs to the block in which it begins. A constant:
+"""Large files are cut into blocks of this many bytes; a record belongs to the block in which it begins. A constant:
 moving it moves which shard a document is in."""
 
 

@@ -86,7 +86,7 @@ def _old_sets(job: Job) -> Done:
     store = store_at(job.uri)
     first = item.cut.old[item.number]
     what = {**item.cut.to_json(), "first": first}
-    unit = Unit("near.sets", VERSION, what, inputs_of([*item.asks, item.part.leaders, item.part.sets]))
+    unit = Unit("near.sets", VERSION, what, inputs_of([*item.asks, item.part.keepers, item.part.sets]))
 
     def work() -> Receipt:
         asked = column(item.asks, "to", store, np.int64) << 32 | column(item.asks, "rank", store, np.int64)

@@ -1,4 +1,4 @@
-"""What deduplication of so many documents will take, before any is read."""
+"""What deduplication of a number of documents will take, before any is read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Cost:
 
 
 def cost(text_bytes: float, shards: int, recipe: Recipe) -> Cost:
-    """Of so much text in so many shards."""
+    """Of an amount of text in a number of shards."""
     config = recipe.deduplicate
     docs = round(text_bytes / DOCUMENT_BYTES)
     hours = docs * (DOCUMENT_S + COMPARED * COMPARED_S) / 3600

@@ -1,4 +1,4 @@
-"""Exact duplicates: documents with equal payload bytes, equal normalised text or one address; the preferred one stays.
+"""Exact duplicates: documents with equal payload bytes, equal normalised text or one URL; the preferred one stays.
 
 A document whose text an earlier dataset kept goes too, where the recipe names one.
 """
@@ -109,19 +109,19 @@ def _first_of(values: NDArray[np.void], rank: NDArray[np.uint32], salt: NDArray[
 
 
 def _values(key: str, shards: Sequence[Shard], docs: Alive, store: Store) -> NDArray[np.void]:
-    """V16 of each document; zeros where it has no address."""
+    """V16 of each document; zeros where it has no URL."""
     if key == "text":
         return attribute(shards, docs, digests_column("text_digest", store), "V16")
     column = "payload_digest" if key == "payload" else "url"
 
     def read(shard: Shard, rows: pa.Array) -> NDArray[Any]:
         values = store.table(shard.documents.outputs["documents"], columns=[column]).column(column).take(rows)
-        return fixed_binary(values) if key == "payload" else _address_digests(values.to_pylist())
+        return fixed_binary(values) if key == "payload" else _url_digests(values.to_pylist())
 
     return attribute(shards, docs, read, "V16")
 
 
-def _address_digests(urls: Sequence[str | None]) -> NDArray[np.void]:
+def _url_digests(urls: Sequence[str | None]) -> NDArray[np.void]:
     raw = b"".join(hashlib.sha256(normalised(url).encode()).digest()[:16] if url else bytes(16) for url in urls)
     return np.frombuffer(raw, "V16")
 
@@ -135,7 +135,7 @@ def _kept_before(values: NDArray[np.void], earlier: Earlier, store: Store) -> tu
     ids: list[NDArray[np.void]] = []
     manifests: list[str] = []
     for part in earlier.parts:
-        for batch in batches(part.leaders, ["doc_id", "text_digest"], store):
+        for batch in batches(part.keepers, ["doc_id", "text_digest"], store):
             theirs = _halves(fixed_binary(pa.chunked_array([batch.column("text_digest")])))
             doc_id = fixed_binary(pa.chunked_array([batch.column("doc_id")]))
             begin, end = np.searchsorted(upper, theirs[:, 0], "left"), np.searchsorted(upper, theirs[:, 0], "right")

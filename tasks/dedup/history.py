@@ -1,8 +1,8 @@
 """Earlier snapshots: which dataset's index counts as kept before, and reading from it.
 
-An index has three tables for each build that made it. `leaders`, in the order of preference: a row per kept document.
-`keys`, ascending: its band keys (a key's hash knows its band), so each range of keys lies together. `sets`: its
-shingles, sorted, by which candidates are verified without reading the earlier text.
+An index has three tables for each build that made it. `keepers` (stored as `leaders`), in the order of preference: a
+row per kept document. `keys`, ascending: its band keys (a key's hash knows its band), so each range of
+keys lies together. `sets`: its shingles, sorted, by which candidates are verified without reading the earlier text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tasks.shards import Shard
 
 Ints = NDArray[np.int64]
 
-LEADERS = pa.schema(
+KEEPERS = pa.schema(
     [
         pa.field("doc_id", schema.DOC_ID, nullable=False),
         pa.field("text_digest", schema.DIGEST16, nullable=False),
@@ -48,9 +48,14 @@ class Part:
 
     manifest: str
     """Digest of the dataset that the build made."""
-    leaders: Output
+    keepers: Output
     keys: Output
     sets: Output
+
+    @property
+    def tables(self) -> tuple[Output, Output, Output]:
+        """In the order of `index.KINDS`."""
+        return self.keepers, self.keys, self.sets
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class Earlier:
     @property
     def identity(self) -> list[list[str]]:
         """What decides the outcome, for unit keys."""
-        return [[part.manifest, *(str(o.content) for o in (part.leaders, part.keys, part.sets))] for part in self.parts]
+        return [[part.manifest, *(str(table.content) for table in part.tables)] for part in self.parts]
 
 
 def shingling(recipe: Recipe) -> Shingling:
@@ -165,10 +170,10 @@ def rows_of(output: Output, rows: Ints, columns: Sequence[str], store: Store) ->
     return pa.concat_tables([empty, *parts])
 
 
-def stored_sets(part: Part, leaders: Ints, store: Store) -> jaccard.Sets:
-    """Shingle sets of some leaders, in the order given."""
-    where = rows_of(part.leaders, np.unique(leaders), ["set_row"], store).column("set_row").to_numpy()
-    rows, back = np.unique(where[np.searchsorted(np.unique(leaders), leaders)], return_inverse=True)
+def stored_sets(part: Part, keepers: Ints, store: Store) -> jaccard.Sets:
+    """Shingle sets of some keepers, in the order given."""
+    where = rows_of(part.keepers, np.unique(keepers), ["set_row"], store).column("set_row").to_numpy()
+    rows, back = np.unique(where[np.searchsorted(np.unique(keepers), keepers)], return_inverse=True)
     column = rows_of(part.sets, rows, ["hashes"], store).column("hashes").combine_chunks()
     values = column.values.to_numpy()
     return jaccard.take(jaccard.Sets(column.offsets.to_numpy().astype(np.int64), values), back)

@@ -1,4 +1,4 @@
-"""Plan and bands: ranks and groups of shards, then the band keys of each group, dealt out by ranges of keys."""
+"""Ranks and bands: ranks and groups of shards, then the band keys of each group, dealt out by ranges of keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class Ranks:
     """Rank the documents and cut them."""
 
     shards: Sequence[Shard]
@@ -31,9 +31,9 @@ class Plan:
     earlier: Earlier | None
 
 
-def plan_unit(job: Job) -> Done:
+def ranks_unit(job: Job) -> Done:
     """Writes `group.<g>`: place, rank and set size of the documents of each group of shards."""
-    item: Plan = job.item
+    item: Ranks = job.item
     store, config = store_at(job.uri), job.recipe.deduplicate
     whole = near_duplicates.unit_of(item.shards, item.exact, job.recipe, item.earlier)
     unit = Unit("near.plan", VERSION, {"of": whole.key, "memory_mb": config.memory_mb}, ())
@@ -43,7 +43,7 @@ def plan_unit(job: Job) -> Done:
         docs = near_duplicates.left_by_exact(item.shards, item.exact, job.recipe, store)
         sizes = attribute(item.shards, docs, digests_column("shingles", store), np.int32)
         per_shard = np.bincount(docs.shard, sizes, len(item.shards)).astype(np.int64) * 8
-        old = [part.leaders.rows or 0 for part in (item.earlier.parts if item.earlier else ())]
+        old = [part.keepers.rows or 0 for part in (item.earlier.parts if item.earlier else ())]
         made = cut(len(docs), per_shard, old, config.bands, config.memory_mb * 2**20)
         drafts = {}
         edges = docs.bounds(len(item.shards))[list(made.bounds)]
@@ -113,14 +113,14 @@ def _old_bands(job: Job) -> Done:
     store = store_at(job.uri)
     part, first, group = item.part, item.cut.old[item.number], item.cut.groups + item.number
     what = {"partitions": item.cut.partitions, "group": group, "first": first}
-    unit = Unit("near.bands", VERSION, what, inputs_of([part.keys, part.leaders]))
+    unit = Unit("near.bands", VERSION, what, inputs_of([part.keys, part.keepers]))
 
     def entries() -> Iterator[list[NDArray[Any]]]:
-        sizes = store.table(part.leaders, columns=["shingles"]).column("shingles").to_numpy()
+        sizes = store.table(part.keepers, columns=["shingles"]).column("shingles").to_numpy()
         for batch in batches(part.keys, ["key", "leader"], store):
-            leader = batch.column("leader").to_numpy()
-            groups = np.full(len(leader), group, np.int32)
-            yield [batch.column("key").to_numpy(), leader + np.uint32(first), sizes[leader], groups]
+            keeper = batch.column("leader").to_numpy()
+            groups = np.full(len(keeper), group, np.int32)
+            yield [batch.column("key").to_numpy(), keeper + np.uint32(first), sizes[keeper], groups]
 
     return once(
         store, unit, lambda: store.commit(unit, by_range(store, "keys", ENTRIES, entries(), item.cut.partitions))

@@ -18,14 +18,14 @@ def facts(
 ) -> dict[str, Any]:
     """How the search went, what passages were repeated, and the index where the build made one."""
     search = {name: value for name, value in near.facts.items() if name != "proof"}
-    told = {"deduplicate": {**search, **repeated.summaries}}
-    return told if "leaders" not in near.outputs else {**told, "index": _section(near, shards, earlier, recipe)}
+    sections = {"deduplicate": {**search, **repeated.summaries}}
+    return sections if "leaders" not in near.outputs else {**sections, "index": _section(near, shards, earlier, recipe)}
 
 
 def _section(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, recipe: Recipe) -> dict[str, Any]:
     held = set(snapshots(shards)) | set(earlier.snapshots if earlier else ())
     parts: list[dict[str, Any]] = [
-        {"manifest": part.manifest, **{kind: getattr(part, kind).to_json() for kind in KINDS}}
+        {"manifest": part.manifest, **{kind: table.to_json() for kind, table in zip(KINDS, part.tables, strict=True)}}
         for part in (earlier.parts if earlier else ())
     ]
     parts.append({"manifest": None, **{kind: near.outputs[kind].to_json() for kind in KINDS}})

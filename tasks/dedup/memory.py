@@ -73,9 +73,9 @@ def _by_stage(folder: Path) -> dict[str, dict[str, int]]:
     stages: dict[str, dict[str, int]] = {}
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
-            told = json.loads(line)
-            stage = stages.setdefault(told["stage"], {"units": 0, "before_bytes": 0, "peak_bytes": 0})
+            row = json.loads(line)
+            stage = stages.setdefault(row["stage"], {"units": 0, "before_bytes": 0, "peak_bytes": 0})
             stage["units"] += 1
-            if told["peak_bytes"] > stage["peak_bytes"]:
-                stage |= {"before_bytes": told["before_bytes"], "peak_bytes": told["peak_bytes"]}
+            if row["peak_bytes"] > stage["peak_bytes"]:
+                stage |= {"before_bytes": row["before_bytes"], "peak_bytes": row["peak_bytes"]}
     return stages

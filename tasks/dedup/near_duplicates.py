@@ -1,7 +1,7 @@
 """Near duplicates: candidates by LSH, verified by exact Jaccard, first-in-preference keepers.
 
 Where everything fits the memory that the recipe grants, one unit does all; else the work goes through the store in
-parts (parts.py), with the same answer.
+parts (near_in_parts.py), with the same answer.
 """
 
 from __future__ import annotations
@@ -106,13 +106,13 @@ def _near(
     keys = band_keys(shards, docs, recipe, store)
     if config.policy == "within":
         keys ^= salts(shards, config)[docs.shard][:, None]
-    kept, leaders, parts = _kept_before(keys, earlier, store)
+    kept, keepers, parts = _kept_before(keys, earlier, store)
     search = KeeperSearch(
         keys, docs.rank, shingles, min_jaccard=config.min_jaccard, max_pivots=config.max_pivots, kept=kept
     )
     shard = np.concatenate([docs.shard.astype(np.int64), len(shards) + parts])
     sizes = np.concatenate([shingles.astype(np.int64), kept.shingles.astype(np.int64)])
-    load = loader(shards, docs, leaders, earlier, recipe, store)
+    load = loader(shards, docs, keepers, earlier, recipe, store)
     sample = Sample(proof.SAMPLE_PAIRS)
     while len(pairs := search.next_pairs()):
         similarity = jaccard.verify(pairs, shard, sizes, load, max_values=config.memory_mb * 2**20 // 32)
@@ -121,7 +121,7 @@ def _near(
         ranks = docs.rank[pairs[new]].astype(np.uint64).reshape(-1, 2)
         sample.add(ranks.max(axis=1, initial=0) << np.uint64(32) | ranks.min(axis=1, initial=2**32), similarity[new])
     result = search.result()
-    old = old_documents(leaders, parts, earlier, store)
+    old = old_documents(keepers, parts, earlier, store)
     outcome = Outcome(result.keeper, result.similarity, np.zeros(n, np.int8), ("near_duplicate",), old)
     facts = facts_of(result, search.largest_bucket, search.crowded_buckets, len(set(result.keeper[result.keeper >= n])))
     facts["proof"] = proofs(gate, shards, docs, sample, recipe, store)
@@ -129,7 +129,7 @@ def _near(
     if config.index:
         left = docs.only(result.keeper < 0)
         of_left = shingles[result.keeper < 0]
-        entries = index.entries_of(keys[result.keeper < 0], index.leader_of_rank(left), of_left)
+        entries = index.entries_of(keys[result.keeper < 0], index.keeper_of_rank(left), of_left)
         more = index.write(shards, left, of_left, entries, recipe, store)
     return commit(unit, "near", docs, outcome, facts, store, every=True, more=more)
 
@@ -162,14 +162,14 @@ def proofs(
 
 
 def loader(
-    shards: Sequence[Shard], docs: Alive, leaders: Ints, earlier: Earlier | None, recipe: Recipe, store: Store
+    shards: Sequence[Shard], docs: Alive, keepers: Ints, earlier: Earlier | None, recipe: Recipe, store: Store
 ) -> jaccard.Load:
     """Shingle sets of documents: of a shard from its texts, of an earlier build from its index."""
 
     def load(number: int, members: Ints) -> jaccard.Sets:
         if number >= len(shards):
             assert earlier
-            return stored_sets(earlier.parts[number - len(shards)], leaders[members - len(docs)], store)
+            return stored_sets(earlier.parts[number - len(shards)], keepers[members - len(docs)], store)
         texts = shards[number].texts(docs.row[members].astype(np.int64), store)
         return jaccard.Sets(*minhash.shingle_sets(texts, shingling(recipe)))
 
@@ -205,39 +205,39 @@ def signed_keys(shard: Shard, rows: NDArray[np.int32], recipe: Recipe, store: St
 
 
 def _kept_before(keys: Keys, earlier: Earlier | None, store: Store) -> tuple[KeptBefore, Ints, Ints]:
-    """Old documents that share a key with one of these; their numbers among the leaders and their parts."""
+    """Old documents that share a key with one of these; their numbers among the keepers and their parts."""
     if earlier is None:
         return KeptBefore.none(), np.zeros(0, np.int64), np.zeros(0, np.int64)
     flat = keys.ravel()
     order = lsh.sort_by_key(flat)
     ascending = flat[order]
-    found: list[tuple[Keys, Ints, Ints]] = []  # key, band, part << 32 | leader
+    found: list[tuple[Keys, Ints, Ints]] = []  # key, band, part << 32 | keeper
     for number, part in enumerate(earlier.parts):
         for batch in batches(part.keys, ["key", "leader"], store):
             key = batch.column("key").to_numpy()
             place = np.searchsorted(ascending, key)
             place[place == len(ascending)] = 0
             hit = ascending[place] == key if len(ascending) else np.zeros(len(key), bool)
-            leader = batch.column("leader").to_numpy()[hit].astype(np.int64)
-            found.append((key[hit], order[place[hit]] % keys.shape[1], number << 32 | leader))
+            keeper = batch.column("leader").to_numpy()[hit].astype(np.int64)
+            found.append((key[hit], order[place[hit]] % keys.shape[1], number << 32 | keeper))
     key, band, who = (np.concatenate(column) for column in zip(*found, strict=True))
     known, document = np.unique(who, return_inverse=True)
-    parts, leaders = known >> 32, known & 2**32 - 1
+    parts, keepers = known >> 32, known & 2**32 - 1
     shingles = np.concatenate(
         [np.zeros(0, np.int32)]
-        + [_leader_column("shingles", part, leaders[parts == i], store) for i, part in enumerate(earlier.parts)]
+        + [_keeper_column("shingles", part, keepers[parts == i], store) for i, part in enumerate(earlier.parts)]
     )
-    return KeptBefore(shingles, key, band, document), leaders, parts
+    return KeptBefore(shingles, key, band, document), keepers, parts
 
 
-def _leader_column(name: str, part: Any, leaders: Ints, store: Store) -> NDArray[Any]:
-    column = rows_of(part.leaders, leaders, [name], store).column(name)
+def _keeper_column(name: str, part: Any, keepers: Ints, store: Store) -> NDArray[Any]:
+    column = rows_of(part.keepers, keepers, [name], store).column(name)
     return fixed_binary(column) if name == "doc_id" else column.to_numpy()
 
 
-def old_documents(leaders: Ints, parts: Ints, earlier: Earlier | None, store: Store) -> Old:
-    """Documents of earlier builds by their parts (ascending) and their numbers among the leaders of these."""
-    if earlier is None or not len(leaders):
+def old_documents(keepers: Ints, parts: Ints, earlier: Earlier | None, store: Store) -> Old:
+    """Documents of earlier builds by their parts (ascending) and their numbers among the keepers of these."""
+    if earlier is None or not len(keepers):
         return Old.none()
-    ids = [_leader_column("doc_id", part, leaders[parts == i], store) for i, part in enumerate(earlier.parts)]
+    ids = [_keeper_column("doc_id", part, keepers[parts == i], store) for i, part in enumerate(earlier.parts)]
     return Old(np.concatenate(ids), tuple(earlier.parts[i].manifest for i in parts.tolist()))

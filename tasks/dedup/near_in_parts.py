@@ -83,7 +83,7 @@ class Search:
     def done(self) -> list[Done]:
         """Run it all; the verdict comes last."""
         self.finished: list[Done] = []
-        plan = self._run("plan", keys.plan_unit, [keys.Plan(self.shards, self.exact, self.earlier)])[0]
+        plan = self._run("plan", keys.ranks_unit, [keys.Ranks(self.shards, self.exact, self.earlier)])[0]
         self.cut = Cut.of(plan)
         bands = self._run("bands", keys.bands_unit, [*self._own_bands(plan), *self._old_bands()])
         searched = self._rounds(plan, bands)

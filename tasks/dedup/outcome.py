@@ -24,7 +24,7 @@ FOUND = pa.schema(
         pa.field("reason", pa.string()),  # null: kept
         pa.field("keeper", schema.DOC_ID),  # null: kept
         pa.field("manifest", pa.string()),  # of the earlier dataset that holds the keeper; null: it is in this one
-        pa.field("similarity", pa.float64()),  # null: kept, or equal by address only
+        pa.field("similarity", pa.float64()),  # null: kept, or equal by URL only
         pa.field("cluster", schema.DOC_ID, nullable=False),
         pa.field("cluster_size", pa.int64(), nullable=False),
     ]
@@ -66,7 +66,7 @@ class Outcome:
     old: Old
 
     def cluster(self) -> tuple[Ints, Ints]:
-        """Each document's kept one (as a keeper is told), and the documents of its cluster with that one."""
+        """Each document's kept one (numbered as in `keeper`), and the documents of its cluster with that one."""
         n = len(self.keeper)
         cluster = np.where(self.keeper >= 0, self.keeper, np.arange(n))
         sizes = np.bincount(cluster, minlength=n + len(self.old))

@@ -35,7 +35,7 @@ from tasks.units import Done, Job, Runner, content_of, once, store_at
 
 VERSION = 1
 REPORTED = 20
-"""Passages that are told of, those in most documents first."""
+"""Passages that are reported, those in most documents first."""
 CANDIDATES = 10
 """So many times more are looked at: of a long passage every window is one."""
 ITEM_BYTES = 80
@@ -119,7 +119,7 @@ def _one(
         done.extend(finished)
         return [one.receipt for one in finished]
 
-    plan = units("plan", plan_unit, [Plan(kind, shards, exact, near)])[0]
+    plan = units("plan", taking_part_unit, [TakingPart(kind, shards, exact, near)])[0]
     bounds: Any = plan.facts["bounds"]
     ranges: Any = plan.facts["ranges"]
     groups = [
@@ -148,7 +148,7 @@ def _one(
 
 
 @dataclass(frozen=True)
-class Plan:
+class TakingPart:
     """Which documents take part."""
 
     kind: Repeats
@@ -157,9 +157,9 @@ class Plan:
     near: Receipt
 
 
-def plan_unit(job: Job) -> Done:
+def taking_part_unit(job: Job) -> Done:
     """Writes `group.<g>`: places and ranks of the documents kept so far."""
-    item: Plan = job.item
+    item: TakingPart = job.item
     store, config = store_at(job.uri), job.recipe.deduplicate
     decided = tuple(content_of(shard.decided, "decisions") for shard in item.shards)
     found = (content_of(item.exact, "found"), content_of(item.near, "found"))
@@ -184,7 +184,7 @@ def plan_unit(job: Job) -> Done:
     return once(store, unit, work)
 
 
-def _kept(item: Plan, recipe: Recipe, store: Store) -> Alive:
+def _kept(item: TakingPart, recipe: Recipe, store: Store) -> Alive:
     docs = near_duplicates.left_by_exact(item.shards, item.exact, recipe, store)
     found = store.table(item.near.outputs["found"], columns=["keeper"])
     return docs.only(found.column("keeper").is_null().to_numpy())  # the same documents, in the same order
@@ -321,10 +321,10 @@ def summary_unit(job: Job) -> Done:
         shown: list[dict[str, object]] = []
         seen: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for row in table.sort_by([("documents", "descending"), ("hash", "ascending")]).to_pylist():
-            told = seen.setdefault((row["shard"], row["row"]), [])
-            if len(shown) == REPORTED or any(row["start"] < end and begin < row["end"] for begin, end in told):
+            taken = seen.setdefault((row["shard"], row["row"]), [])
+            if len(shown) == REPORTED or any(row["start"] < end and begin < row["end"] for begin, end in taken):
                 continue
-            told.append((row["start"], row["end"]))
+            taken.append((row["start"], row["end"]))
             text = item.shards[row["shard"]].texts(np.array([row["row"]], np.int64), store, "raw")[0].as_py().encode()
             passage = text[row["start"] : min(row["end"], row["start"] + SHOWN_BYTES)].decode(errors="ignore").strip()
             shown.append({"documents": row["documents"], "text": passage})

@@ -67,7 +67,7 @@ def cut(docs: int, set_bytes: Ints, old: Sequence[int], bands: int, memory: int)
 
     Args:
         set_bytes: int64[shards], of the shingle sets of each shard.
-        old: leaders of each earlier build.
+        old: keepers of each earlier build.
     """
     entries = (docs + sum(old)) * bands
     partitions = max(1, -(-2 * entries * ENTRY_BYTES // memory))

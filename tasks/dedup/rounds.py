@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.kernels.duplicates import lsh
-from corpusmill.kernels.duplicates.crowded_buckets import Bounds, Crowd, decode, next_round, unique
+from corpusmill.kernels.duplicates.crowded_buckets import Bounds, CrowdedBuckets, decode, next_round, unique
 from corpusmill.kernels.duplicates.keepers import independent_set
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
 from tasks.dedup.ranges import Cut, by_number, inputs_of
@@ -39,9 +39,9 @@ def buckets_unit(job: Job) -> Done:
     unit = Unit("near.buckets", VERSION, what, inputs_of([*item.entries, item.state, item.removed]))
 
     def work() -> Receipt:
-        crowd, ranks, groups = _restored(item.state, store) if item.state else _first(item, store)
-        sizes = np.diff(crowd.offsets)
-        codes, new_pivots, after = next_round(crowd, read_removed(item.removed, item.cut, store), bounds)
+        buckets, ranks, groups = _restored(item.state, store) if item.state else _first(item, store)
+        sizes = np.diff(buckets.offsets)
+        codes, new_pivots, after = next_round(buckets, read_removed(item.removed, item.cut, store), bounds)
         later, earlier = decode(codes := unique(codes))
         of_later, of_earlier = (groups[np.searchsorted(ranks, side)] for side in (later, earlier))
         after = after if item.state else after.crowded()
@@ -62,7 +62,7 @@ def buckets_unit(job: Job) -> Done:
     return once(store, unit, work)
 
 
-def _first(item: Buckets, store: Store) -> tuple[Crowd, Ints, Ints]:
+def _first(item: Buckets, store: Store) -> tuple[CrowdedBuckets, Ints, Ints]:
     """All buckets of a range that hold a document of this build; ranks ascending, and the group of each."""
     tables = [store.table(output) for output in item.entries]
     key, rank, size, group = (
@@ -75,23 +75,23 @@ def _first(item: Buckets, store: Store) -> tuple[Crowd, Ints, Ints]:
     members, order = members[kept], order[kept]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(offsets)[new])])
     ranks, first = np.unique(members, return_index=True)
-    return Crowd.fresh(members, size[order], offsets), ranks, group[order][first].astype(np.int64)
+    return CrowdedBuckets.fresh(members, size[order], offsets), ranks, group[order][first].astype(np.int64)
 
 
-def _state(crowd: Crowd, groups: Ints, store: Store) -> Draft:
-    begins = np.zeros(len(crowd.members), np.bool_)
-    begins[crowd.offsets[:-1]] = True
-    return draft(store, STATE, [crowd.members, crowd.sizes, groups, crowd.pivot, begins])
+def _state(buckets: CrowdedBuckets, groups: Ints, store: Store) -> Draft:
+    begins = np.zeros(len(buckets.members), np.bool_)
+    begins[buckets.offsets[:-1]] = True
+    return draft(store, STATE, [buckets.members, buckets.sizes, groups, buckets.pivot, begins])
 
 
-def _restored(state: Output, store: Store) -> tuple[Crowd, Ints, Ints]:
+def _restored(state: Output, store: Store) -> tuple[CrowdedBuckets, Ints, Ints]:
     table = store.table(state)
     members = table.column("rank").to_numpy().astype(np.int64)
     pivot, begins = (table.column(name).combine_chunks().to_numpy(zero_copy_only=False) for name in ("pivot", "begins"))
     offsets = np.concatenate([np.flatnonzero(begins), [len(members)]]).astype(np.int64)
     ranks, first = np.unique(members, return_index=True)
-    crowd = Crowd(members, table.column("size").to_numpy(), offsets, pivot.astype(np.bool_))
-    return crowd, ranks, table.column("group").to_numpy()[first].astype(np.int64)
+    buckets = CrowdedBuckets(members, table.column("size").to_numpy(), offsets, pivot.astype(np.bool_))
+    return buckets, ranks, table.column("group").to_numpy()[first].astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Searched:
 
 @dataclass(frozen=True)
 class Finish:
-    """The verdict, as search.near would give it."""
+    """The verdict, as `near_duplicates.near` would give it."""
 
     shards: Sequence[Shard]
     exact: Receipt
@@ -76,8 +76,8 @@ def _finish(unit: Unit, job: Job, item: Finish, store: Store) -> Receipt:
     olds = np.flatnonzero(gone & (keeper_rank < first))
     keeper[olds] = n + np.searchsorted(old_ranks, keeper_rank[olds])
     parts = np.searchsorted(np.array(item.cut.old), old_ranks, side="right") - 1
-    leaders = old_ranks - np.array(item.cut.old)[parts]
-    old = near_duplicates.old_documents(leaders, parts, item.earlier, store)
+    keepers = old_ranks - np.array(item.cut.old)[parts]
+    old = near_duplicates.old_documents(keepers, parts, item.earlier, store)
     exact = np.where(gone, similarity[first:][docs.rank], np.nan)
     outcome = Outcome(keeper, exact, np.zeros(n, np.int8), ("near_duplicate",), old)
     searched = item.searched
@@ -99,11 +99,11 @@ def _finish(unit: Unit, job: Job, item: Finish, store: Store) -> Receipt:
 def _kept_entries(item: Finish, removed: NDArray[np.bool_], store: Store) -> Iterator[tuple[Codes, NDArray[np.uint32]]]:
     """Entries of the kept documents of this build, range of keys by range of keys."""
     first = item.cut.first_new
-    leader = (np.cumsum(~removed[first:]) - 1).astype(np.uint32)
+    keeper = (np.cumsum(~removed[first:]) - 1).astype(np.uint32)
     for number in range(item.cut.partitions):
         own = [receipt.outputs[f"keys.{number}"] for receipt in item.bands[: item.cut.groups]]
         key, rank = column(own, "key", store, np.uint64), column(own, "rank", store, np.int64) - first
         kept = ~removed[first:][rank]
-        key, owner = key[kept], leader[rank[kept]]
+        key, owner = key[kept], keeper[rank[kept]]
         order = np.lexsort((owner, key))
         yield key[order], owner[order]

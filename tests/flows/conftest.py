@@ -26,7 +26,7 @@ PREFECT_VARIABLES = ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME
 
 @pytest.fixture(scope="session")
 def alerts() -> Iterator[Alerts]:
-    """An address that failures are told to, and what it was told."""
+    """A URL that failures are posted to, and what was posted."""
     told: list[dict[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -137,7 +137,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture
 def training_config(tmp_path: Path) -> Callable[[int], str]:
-    """A file with a training config of so many steps."""
+    """A file with a training config of a number of steps."""
 
     def write(steps: int) -> str:
         file = tmp_path / f"toy-{steps}.toml"

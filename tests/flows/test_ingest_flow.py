@@ -34,7 +34,7 @@ def test_a_second_trigger_waits_and_finds_nothing_to_do(
     store = open_store(tmp_path / "store", create=True)
     file = tmp_path / "web.toml"
     with serve(tmp_path / "tree") as server:
-        file.write_text(RECIPE.format(root=server.address))
+        file.write_text(RECIPE.format(root=server.url))
         asked = {"recipe": str(file), "store": store.uri, "set": []}
         # By both deployments: the limit of one of them does not know of the other's runs.
         triggered = [run("ingest-crawl/manual", **asked), run("ingest-crawl/nightly", **asked)]
@@ -73,7 +73,7 @@ def test_a_run_that_is_killed_in_mid_crawl_is_crashed_and_the_next_one_goes_on(
             go_on.wait(240)
 
     with serve(tmp_path / "tree", hold) as server:
-        file.write_text(RECIPE.format(root=server.address))
+        file.write_text(RECIPE.format(root=server.url))
         asked = {"recipe": str(file), "store": store.uri, "set": []}
         killed = run("ingest-crawl/manual", **asked)
         try:

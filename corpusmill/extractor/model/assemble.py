@@ -48,7 +48,7 @@ def assemble(page: Scan, keep: NDArray[np.bool_], *, markdown: bool = False) -> 
 
 @numba.njit(nogil=True)
 def _write(at, byte, times):  # type: ignore[no-untyped-def]
-    """Write a byte so many times; returns the place after it."""
+    """Write a byte a number of times; returns the place after it."""
     for _ in range(times):
         store8(at, byte)
         at += U(1)

@@ -16,7 +16,7 @@ from corpusmill.extractor.model.assemble import assemble
 from corpusmill.extractor.model.embedded import embedded_text
 from corpusmill.extractor.model.features import features
 from corpusmill.extractor.model.load import load_model
-from corpusmill.extractor.model.product import described, told
+from corpusmill.extractor.model.product import by_description, described
 from corpusmill.extractor.model.repeats import without_copies
 from corpusmill.extractor.page import Page
 from corpusmill.extractor.scan.scan import Line, Scan, scan
@@ -60,7 +60,7 @@ def judge(page: Page) -> Lines:
 def judged(page: Scan, rows: NDArray[np.float32], probability: NDArray[np.float64], description: str = "") -> Lines:
     """Lines whose probabilities are known: corrected by the description of a product, and of lines with the same words
     one is kept at most."""
-    probability = without_copies(page, told(page, probability, description))
+    probability = without_copies(page, by_description(page, probability, description))
     keep, confidence = chosen(page, probability)
     return Lines(page, rows, probability, keep, confidence)
 

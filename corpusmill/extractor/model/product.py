@@ -50,7 +50,7 @@ def _may_describe(html, json_ld, product):  # type: ignore[no-untyped-def]
     )
 
 
-def told(page: Scan, probability: NDArray[np.float64], description: str) -> NDArray[np.float64]:
+def by_description(page: Scan, probability: NDArray[np.float64], description: str) -> NDArray[np.float64]:
     """Probabilities of the lines, where the page's product is described so."""
     if not description or not len(page):
         return probability

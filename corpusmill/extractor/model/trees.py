@@ -27,7 +27,7 @@ from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.bytehash import U
 
 LEAF = 0x80000000
-MAX_BITS = 32  # leaves of a tree that are told apart by bits
+MAX_BITS = 32  # leaves of a tree that bits can distinguish
 BLOCK = 32  # rows that are judged together: a tree's bits for them fill two cache lines
 FEW_ROWS = 8  # so few rows are sent down the trees one by one
 

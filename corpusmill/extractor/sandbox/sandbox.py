@@ -2,7 +2,7 @@
 
 A page that ends its worker is tried once more, alone, with four times the time; then it is counted `timeout` or
 `crashed`. All other pages of the batch are unharmed. The worker is a plain subprocess (daemonic workers of engines
-may not have multiprocessing children) and is replaced after so many pages or so much memory.
+may not have multiprocessing children) and is replaced after a number of pages or an amount of memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Limits:
     max_depth: int = DEFAULT_MAX_DEPTH
     """Elements nested deeper end the document before it is parsed."""
     recycle_documents: int = 10_000
-    """A worker is replaced after so many documents."""
+    """A worker is replaced after this number of documents."""
     recycle_rss_mb: int = 512
     """A worker is replaced when it holds so much memory between documents."""
 

@@ -123,7 +123,7 @@ N_LINE, N_BOX, N_FRAME = len(Line), len(Box), len(Frame)
 N_STATE = N_LINE + len(State)
 TITLE_SLOTS = 256
 MAX_DEPTH = 1024
-"""Containers nested deeper are not told apart."""
+"""Containers nested deeper are not distinguished."""
 
 
 _intrinsic: Any = intrinsic  # its stub counts the typing context among the arguments

@@ -31,7 +31,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class CrowdedBuckets:
     """Buckets and which of their members were pivots."""
 
     members: Ints
@@ -44,26 +44,26 @@ class Crowd:
     """bool[M]."""
 
     @classmethod
-    def fresh(cls, members: Ints, sizes: NDArray[np.int32], offsets: Ints) -> Crowd:
+    def fresh(cls, members: Ints, sizes: NDArray[np.int32], offsets: Ints) -> CrowdedBuckets:
         """Buckets that no round has looked at."""
         return cls(members, sizes, offsets, np.zeros(len(members), np.bool_))
 
-    def only(self, chosen: Flags) -> Crowd:
+    def only(self, chosen: Flags) -> CrowdedBuckets:
         """The same buckets with some of their members; empty ones stay."""
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
-        return Crowd(self.members[chosen], self.sizes[chosen], before[self.offsets], self.pivot[chosen])
+        return CrowdedBuckets(self.members[chosen], self.sizes[chosen], before[self.offsets], self.pivot[chosen])
 
-    def crowded(self) -> Crowd:
+    def crowded(self) -> CrowdedBuckets:
         """The buckets that have members who were no pivots: a later round looks at them again."""
         sizes = np.diff(self.offsets)
         pivots = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.pivot)])
         kept = np.diff(pivots[self.offsets]) < sizes
         members = np.repeat(kept, sizes)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[kept])])
-        return Crowd(self.members[members], self.sizes[members], offsets, self.pivot[members])
+        return CrowdedBuckets(self.members[members], self.sizes[members], offsets, self.pivot[members])
 
 
-def next_round(crowd: Crowd, removed: Flags, bounds: Bounds) -> tuple[Codes, bool, Crowd]:
+def next_round(buckets: CrowdedBuckets, removed: Flags, bounds: Bounds) -> tuple[Codes, bool, CrowdedBuckets]:
     """Pairs of one round among the survivors, whether any bucket has new pivots, and the buckets with these flagged.
 
     Args:
@@ -72,15 +72,19 @@ def next_round(crowd: Crowd, removed: Flags, bounds: Bounds) -> tuple[Codes, boo
     Returns:
         codes of pairs, unsorted, a pair as often as there are buckets in which it is wanted.
     """
-    surviving = ~removed[crowd.members]
-    here = crowd.only(surviving)
+    surviving = ~removed[buckets.members]
+    here = buckets.only(surviving)
     pivot = here.pivot.copy()
     codes = _pairs(
         here.members, here.sizes, here.offsets, pivot, bounds.kept_before, bounds.max_pivots, bounds.min_jaccard
     )
-    flagged = crowd.pivot.copy()
+    flagged = buckets.pivot.copy()
     flagged[surviving] = pivot
-    return codes, bool((pivot != here.pivot).any()), Crowd(crowd.members, crowd.sizes, crowd.offsets, flagged)
+    return (
+        codes,
+        bool((pivot != here.pivot).any()),
+        CrowdedBuckets(buckets.members, buckets.sizes, buckets.offsets, flagged),
+    )
 
 
 def unique(codes: Codes) -> Codes:

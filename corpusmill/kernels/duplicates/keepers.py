@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.compiled import kernel
-from corpusmill.kernels.duplicates.crowded_buckets import Bounds, Codes, Crowd, decode, next_round, unique
+from corpusmill.kernels.duplicates.crowded_buckets import Bounds, Codes, CrowdedBuckets, decode, next_round, unique
 from corpusmill.kernels.duplicates.lsh import Keys, buckets
 
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ Flags = NDArray[np.bool_]
 MAX_ROUNDS = 8
 """Rounds after which a search ends, and says so."""
 COMPACT_PAIRS = 1 << 23
-"""Candidate pairs found in several bands are held so many at a time before repeats are dropped."""
+"""Candidate pairs found in several bands are held up to this number before repeats are dropped."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def rank_by(doc_id: NDArray[np.void], columns: Sequence[Ints]) -> Ints:
 class KeptBefore:
     """Documents that an earlier search kept and that share a band's key with a document of this one; L of them.
 
-    They are preferred to all others, are not compared with one another, and stay. They are told as documents N to
+    They are preferred to all others, are not compared with one another, and stay. They are numbered as documents N to
     N + L - 1, in their own order of preference.
     """
 
@@ -148,7 +148,7 @@ class KeeperSearch:
         self._n, old = len(rank), len(self._kept)
         self._by_rank = np.concatenate([self._n + np.arange(old), np.argsort(rank, kind="stable")])
         self._keys = keys
-        self._crowded: list[Crowd] | None = None
+        self._crowded: list[CrowdedBuckets] | None = None
         self._sizes = np.concatenate([np.asarray(shingles, np.int32), self._kept.shingles])[self._by_rank]
         self._bounds, self._max_rounds = Bounds(min_jaccard, max_pivots, old), max_rounds
         self._removed = np.zeros(self._n + old, np.bool_)
@@ -217,10 +217,10 @@ class KeeperSearch:
         of pivots only are done with.
         """
         parts: list[Codes] = []
-        crowded: list[Crowd] = []
+        crowded: list[CrowdedBuckets] = []
         new_pivots = False
-        for crowd in self._first_buckets() if self._crowded is None else self._crowded:
-            found, new, after = next_round(crowd, self._removed, self._bounds)
+        for some in self._first_buckets() if self._crowded is None else self._crowded:
+            found, new, after = next_round(some, self._removed, self._bounds)
             parts.append(found)
             new_pivots |= new
             if sum(map(len, parts)) > COMPACT_PAIRS:
@@ -232,7 +232,7 @@ class KeeperSearch:
         found = unique(np.concatenate([np.zeros(0, np.uint64), *parts]))
         return np.setdiff1d(found, self._settled, assume_unique=True), new_pivots
 
-    def _first_buckets(self) -> Iterator[Crowd]:
+    def _first_buckets(self) -> Iterator[CrowdedBuckets]:
         """All buckets of each band, in ranks; documents without shingles are in none."""
         old = len(self._kept)
         taking_part = old + np.flatnonzero(self._sizes[old:] > 0)
@@ -245,7 +245,7 @@ class KeeperSearch:
             sizes = np.diff(groups.offsets)
             self.largest_bucket = max(self.largest_bucket, int(sizes.max(initial=0)))
             self.crowded_buckets += int((sizes > self._bounds.max_pivots + 1).sum())
-            yield Crowd.fresh(members, self._sizes[members], groups.offsets)
+            yield CrowdedBuckets.fresh(members, self._sizes[members], groups.offsets)
 
 
 @kernel

@@ -114,7 +114,7 @@ def signatures(
 
 
 def shingle_sets(text: pa.LargeStringArray, kind: Shingling | int) -> ShingleSets:
-    """The set of shingles of each document, sorted: for exact similarities. A number: so many words."""
+    """The set of shingles of each document, sorted: for exact similarities. A number: of words."""
     kind = Shingling(kind) if isinstance(kind, int) else kind
     found = shingles(kind.table(text), kind.n)
     offsets = np.zeros(len(found.offsets), np.int64)

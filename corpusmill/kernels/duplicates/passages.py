@@ -1,4 +1,4 @@
-"""Passages that documents of a corpus share: lines, paragraphs, and windows of so many words.
+"""Passages that documents of a corpus share: lines, paragraphs, and windows of a fixed number of words.
 
 A passage that covers every repeated window of n words covers every repeated run of n words or more: a run is repeated
 where all its windows are, and each of its words lies in one. So counting window hashes finds what a suffix array of the

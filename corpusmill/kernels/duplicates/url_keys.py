@@ -1,4 +1,4 @@
-"""Web addresses that name the same page: normalised for comparison, never shown or fetched."""
+"""URLs that name the same page: normalised for comparison, never shown or fetched."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TRACKING = frozenset(
 
 
 def normalised(url: str) -> str:
-    """The address without what does not choose the page.
+    """The URL without what does not choose the page.
 
     Scheme, "www.", port, user, fragment, tracking and session parameters, "index.html" and the last slash go; host in
-    lower case, percent escapes in one form, parameters in order of their names. A text that is no address with a host
+    lower case, percent escapes in one form, parameters in order of their names. A text that is no URL with a host
     stays as it is, stripped.
     """
     text = url.strip()

@@ -1,4 +1,4 @@
-"""What edit rules cut out of lines, by address: phrases, citations, web addresses.
+"""What edit rules cut out of lines, by address: phrases, citations, URLs.
 
 Frozen like `bytehash`, as `line_tests` is.
 """
@@ -122,8 +122,8 @@ def _is_numeric_host(at: U, end: U) -> Any:
 
 
 @kernel
-def is_address(at: U, end: U, items: Ints, first: int, last: int, blob: U) -> Any:
-    """Whether a word, without the punctuation around it, is a web address or the like."""
+def is_url(at: U, end: U, items: Ints, first: int, last: int, blob: U) -> Any:
+    """Whether a word, without the punctuation around it, is a URL or the like."""
     if end - at < U(4):
         return False
     i = at
@@ -153,8 +153,8 @@ def is_address(at: U, end: U, items: Ints, first: int, last: int, blob: U) -> An
 
 
 @kernel
-def find_address(at: U, begin: U, end: U, items: Ints, first: int, last: int, blob: U) -> tuple[U, U]:
-    """Address and bytes of the next web address from a word's begin on, with the white space before it (at most ten
+def find_url(at: U, begin: U, end: U, items: Ints, first: int, last: int, blob: U) -> tuple[U, U]:
+    """Address and bytes of the next URL from a word's begin on, with the white space before it (at most ten
     characters); (end, 0) where there is none."""
     while True:
         at = strip_left(at, end)
@@ -168,7 +168,7 @@ def find_address(at: U, begin: U, end: U, items: Ints, first: int, last: int, bl
             if load8(stop - U(1)) == _SLASH:
                 break
             stop -= U(1)
-        if is_address(word, stop, items, first, last, blob):
+        if is_url(word, stop, items, first, last, blob):
             if word == at:  # nothing stands between it and the white space
                 spaces = U(0)
                 while spaces < _MOST_BLANKS and _blank_before(word, begin) > U(0):
@@ -205,14 +205,14 @@ def citation_cuts(at: U, n: U, numbers: int, items: Ints, first: int, last: int,
 
 
 @kernel
-def address_cuts(at: U, n: U, items: Ints, first: int, last: int, blob: U, cuts: Ints) -> int:
-    """Places of web addresses in a line of n bytes, into `cuts`; how many."""
+def url_cuts(at: U, n: U, items: Ints, first: int, last: int, blob: U, cuts: Ints) -> int:
+    """Places of URLs in a line of n bytes, into `cuts`; how many."""
     count = 0
-    place, length = find_address(at, at, at + n, items, first, last, blob)
+    place, length = find_url(at, at, at + n, items, first, last, blob)
     while length > U(0):
         cuts[count, 0], cuts[count, 1] = place - at, place + length - at
         count += 1
-        place, length = find_address(place + length, place + length, at + n, items, first, last, blob)
+        place, length = find_url(place + length, place + length, at + n, items, first, last, blob)
     return count
 
 

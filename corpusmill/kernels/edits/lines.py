@@ -21,7 +21,7 @@ from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.blanks import line_break, lower, strip_left, strip_right
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8
 from corpusmill.kernels.bytes.unicode_table import load_table
-from corpusmill.kernels.edits.line_cuts import address_cuts, citation_cuts, find_phrase, phrase_at, phrase_cuts
+from corpusmill.kernels.edits.line_cuts import citation_cuts, find_phrase, phrase_at, phrase_cuts, url_cuts
 from corpusmill.kernels.edits.line_tests import line_key, removes, words_up_to
 from corpusmill.kernels.edits.program import CUT, FLAG, NUMBER, PLACE, Op, Program, compiled
 from corpusmill.kernels.edits.rules import EditRule
@@ -248,7 +248,7 @@ def _edit(
                 elif op == _CITATION:
                     count = citation_cuts(at, n, numbers[e, FLAG], items, a, b, blob, table, cuts)
                 elif op == _ADDRESS:
-                    count = address_cuts(at, n, items, a, b, blob, cuts)
+                    count = url_cuts(at, n, items, a, b, blob, cuts)
                 elif op == _PHRASE:
                     most = U(numbers[e, NUMBER])
                     spared = most > U(0) and words_up_to(at, at + n, most + U(1)) > most

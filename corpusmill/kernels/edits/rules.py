@@ -42,7 +42,7 @@ REQUIRED = object()
 TESTS: Mapping[str, Mapping[str, Any]] = {
     # White space at both ends of every line, and line breaks at both ends of the text.
     "blanks": {},
-    # Line feeds beyond so many in a row.
+    # Line feeds beyond this number in a row.
     "newlines": {"max": REQUIRED},
     # Lines with a word (between white space) of more characters.
     "long_word": {"max_chars": REQUIRED},
@@ -68,7 +68,7 @@ TESTS: Mapping[str, Mapping[str, Any]] = {
     "counter": {"units": REQUIRED},
     # Marks in square brackets: numbers (`[12]`, `[]`), or one of `phrases`, exactly as written.
     "citation": {"numbers": True, "phrases": ()},
-    # Web addresses with the white space before them: with a scheme, with `www.`, or a host that ends in one of
+    # URLs with the white space before them: with a scheme, with `www.`, or a host that ends in one of
     # `endings` (top-level domains); numeric addresses.
     "address": {"endings": ()},
     # Later copies of a line, white space around it and the case of A to Z ignored; lines without a word are spared.

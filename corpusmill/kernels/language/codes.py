@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 UNDETERMINED = "und"
-"""ISO 639's code for a text whose language cannot be told."""
+"""ISO 639's code for a text of unknown language."""
 
 PREFIX = "__label__"
 

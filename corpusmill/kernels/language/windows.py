@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 HEAD_CHARS = 2000
 """So many characters of the beginning are judged."""
 MIDDLE_CHARS = 500
-"""Where so many more follow, as many from the middle are judged, too."""
+"""Where this number more follow, as many from the middle are judged, too."""
 EDGE_CHARS = 300
 """First and last characters of a shorter text, to be compared with the whole."""
 
@@ -119,7 +119,7 @@ def _byte_classes() -> NDArray[np.uint8]:
 
 @kernel
 def _after(at: U, end: U, chars: int) -> U:
-    """Address after so many characters, or the end."""
+    """Address after a number of characters, or the end."""
     while at < end and chars > 0:
         at += U(1)
         while at < end and load8(at) & U(0xC0) == U(0x80):

@@ -7,7 +7,7 @@
 | NEMO | what is between line feeds and not blank | 12 signs, after blanks | 8 forms, "read more" among them |
 | REDPAJAMA | what ends with a line feed or the text | 10 signs, after blanks | `...` `…`, before blanks |
 
-Duplicates are told by 64-bit hashes of what each style calls a line.
+Duplicates are found by 64-bit hashes of what each style calls a line.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ line feeds for duplicates (so a text that begins or ends with a line feed has an
 these segments those that are not blank for FineWeb. Paragraphs are the stripped text cut at two or more line feeds.
 
 Method: one pass over blocks of 64 bytes notes where line breaks, "..." and "…" may be; all else looks at these places
-only. Segments and paragraphs are told apart by 64-bit hashes.
+only. Segments and paragraphs are compared by 64-bit hashes.
 """
 
 from __future__ import annotations

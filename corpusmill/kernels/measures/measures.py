@@ -1,10 +1,10 @@
 """The numbers that rules are about, by family (kernels/families.py).
 
 `datatrove_measures` has those that are a count or the quotient of two: counted slice by slice, divided once a batch.
-`flavours` has those of other projects.
+`other_definitions` has those of other projects.
 
 To add a measure: its name in kernels/families.py, its count here and in `datatrove_measures` (or its family's function
-in `flavours`), its like in tests/corpusmill/kernels/reference.py.
+in `other_definitions`), its like in tests/corpusmill/kernels/reference.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from corpusmill.kernels.measures.families import FAMILIES, STOP_WORD_MEASURE, Me
 from corpusmill.kernels.measures.quotients import QUOTIENTS, quotients
 from corpusmill.kernels.measures.slices import Slice
 from corpusmill.kernels.measures.stop_words import count_stop_words
-from corpusmill.kernels.words.table import Room, WordTable, slices
+from corpusmill.kernels.words.table import Scratch, WordTable, slices
 
 Columns = dict[str, NDArray]
 """Count or measure -> its values, one a document."""
 
 _DEFAULT = MeasureSpec()
-_ROOM = Room()
+_SCRATCH = Scratch()
 
 
 def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: WordTable | None = None) -> pa.RecordBatch:
@@ -45,7 +45,7 @@ def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: Wor
     if table is not None or len(text) == 0:
         parts = [_counted(Slice(text, table), spec)]
     else:
-        parts = [_counted(Slice(part, room=_ROOM), spec) for _, part in slices(text)]
+        parts = [_counted(Slice(part, scratch=_SCRATCH), spec) for _, part in slices(text)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     columns |= quotients(columns, [name for name in spec.schema.names if name in QUOTIENTS])
     schema = spec.schema

@@ -10,7 +10,7 @@ Definitions are those of datatrove's filter, on the tokens of the word table (sy
 One deviation: n-grams compare token by token, where datatrove joins the tokens of duplicated n-grams without a
 separator, so that "1 23" equals "12 3" there.
 
-Method: an n-gram is told by its first place. A pair of tokens is looked for in a table, open addressing, of first
+Method: an n-gram is identified by its first place. A pair of tokens is looked for in a table, open addressing, of first
 places; longer ones are pairs too, of the (n - 1)-grams at two places, and can only repeat where both of these do. So
 each n looks at the places that n - 1 left, soon none, and no n-gram is hashed or compared as a whole. With four slots a
 pair, and what is found taken without a branch, the processor seldom guesses wrong.
@@ -48,7 +48,7 @@ def count_repeats(table: WordTable) -> NDArray[np.int64]:
 
 @numba.njit(nogil=True, inline="always")
 def _cleared(heads: NDArray[np.int32], pairs: U) -> U:
-    """Empty a table for so many pairs, four slots or more each; its slots less one."""
+    """Empty a table for a number of pairs, four slots or more each; its slots less one."""
     slots = U(16)
     while slots < U(4) * pairs:
         slots *= U(2)
@@ -103,7 +103,7 @@ def _longer(
 ) -> None:
     """As `_pairs`, of pairs of shorter n-grams at some places; `last`: where the last token of place 0 is.
 
-    Most are told without the table: they end with the same token as the n-gram at the first place of their shorter one.
+    Most need no table: they end with the same token as the n-gram at the first place of their shorter one.
     """
     left, j = U(0), U(0)
     while j < found:

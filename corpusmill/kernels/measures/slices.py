@@ -15,7 +15,7 @@ from corpusmill.kernels.measures.page_counts import CODE_COUNTS, PAGE_COUNTS, co
 from corpusmill.kernels.measures.repeats import REPEAT_COUNTS, count_repeats
 from corpusmill.kernels.measures.word_stats import TOKEN_COUNTS, count_tokens
 from corpusmill.kernels.words.split import normal_table, split_table
-from corpusmill.kernels.words.table import Room, WordTable, text_buffers, word_table
+from corpusmill.kernels.words.table import Scratch, WordTable, text_buffers, word_table
 
 
 class Slice:
@@ -23,19 +23,21 @@ class Slice:
 
     Args:
         table: their words, where they are known already.
-        room: for the words, where they are not: the next slice may have the same.
+        scratch: for the words, where they are not: the next slice may have the same.
     """
 
-    def __init__(self, text: pa.LargeStringArray, table: WordTable | None = None, room: Room | None = None) -> None:
+    def __init__(
+        self, text: pa.LargeStringArray, table: WordTable | None = None, scratch: Scratch | None = None
+    ) -> None:
         self.text = text
-        self._room = room
+        self._scratch = scratch
         if table is not None:
             self.table = table
 
     @cached_property
     def table(self) -> WordTable:
         """Tokens of the word table."""
-        return word_table(self.text, self._room)
+        return word_table(self.text, self._scratch)
 
     @cached_property
     def split(self) -> WordTable:

@@ -59,10 +59,10 @@ def pack(prob_e6: NDArray[np.int32], backoff_e6: NDArray[np.int32]) -> Keys:
 
 
 def slots_for(entries: int) -> int:
-    """Home slots of so many entries: two of three are taken.
+    """Home slots of a number of entries: two of three are taken.
 
     Raises:
-        ValueError: more entries than home slots can be told apart.
+        ValueError: more entries than home slots can hold.
     """
     if entries > 2**31:
         raise ValueError(f"a model has at most 2**31 n-grams, got {entries:,}; prune more, or take a lower order")

@@ -30,15 +30,15 @@ class Run:
     """separators[i] stands before group i; the first is empty."""
 
     def lengths(self, i: int, count: int) -> tuple[int, ...]:
-        """Lengths of so many groups from group i."""
+        """Lengths of a number of groups from group i."""
         return tuple(b - a for a, b in self.groups[i : i + count])
 
     def digits(self, i: int, count: int) -> bytes:
-        """Digits of so many groups from group i."""
+        """Digits of a number of groups from group i."""
         return b"".join(self.window[a:b] for a, b in self.groups[i : i + count])
 
     def between(self, i: int, count: int) -> list[bytes]:
-        """The separators within so many groups from group i."""
+        """The separators within a number of groups from group i."""
         return self.separators[i + 1 : i + count]
 
     def alone(self, i: int, count: int, joined_by: bytes) -> bool:

@@ -1,6 +1,6 @@
 """Quality of documents by a fastText classifier, and what is done with scores: a threshold, a top fraction, buckets.
 
-Method: a linear classifier on word n-grams told apart good from other documents (DCLM, Li et al. 2024,
+Method: a linear classifier on word n-grams separates good from other documents (DCLM, Li et al. 2024,
 arXiv:2406.11794). Training (tasks/models/quality.py) and scoring see the same text: `normalised`.
 
 A score is the probability of the positive label in millionths, so scores can be counted and compared exactly.
@@ -119,7 +119,7 @@ class Classifier:
             return None
         labels, probabilities = self._model.predict(line, k=self._labels)  # one string: float64, no batching
         found = dict(zip(labels, probabilities.tolist(), strict=True))
-        # A softmax of single precision sums to 1 within 1e-5; a label that is not told has less than 1e-5.
+        # A softmax of single precision sums to 1 within 1e-5; a label that is left out has less than 1e-5.
         return min(SCALE, max(0, round(found[self.label] * SCALE))) if self.label in found else 0
 
 

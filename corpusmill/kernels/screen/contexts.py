@@ -1,4 +1,4 @@
-"""In what contexts documents share n-grams with benchmark items: by which common phrases are told from copied items.
+"""In what contexts documents share n-grams with benchmark items: by which common phrases differ from copied items.
 
 A phrase that many pages use goes on differently on each of them; an item that many pages copy goes on as the item does.
 So the context of a shared n-gram is what stands around the passage that is shared: as many words before and after it as

@@ -53,7 +53,7 @@ class Source:
     n: int = 13
     """Words of an n-gram."""
     floor: int = 0
-    """Items of at least so many words, but fewer than n, are looked for as a whole; 0: none is."""
+    """Items of at least this number of words, but fewer than n, are looked for as a whole; 0: none is."""
     min_share: float = 0.0
     """Share of an item's distinct n-grams that a document must hold to be a hit."""
 

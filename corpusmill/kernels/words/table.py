@@ -37,11 +37,11 @@ MAX_TEXT_BYTES = 2**31 - 1
 """Places in a document are int32."""
 
 SLICE_BYTES = 1 << 20
-"""Kernels walk a batch in slices of about so many bytes of text: the word table stays in the processor's last cache,
+"""Kernels walk a batch in slices of about this many bytes of text: the word table stays in the processor's last cache,
 and what each slice costs besides its bytes is little."""
 
 _LEAST_KEPT, _MOST_KEPT = 1 << 22, 1 << 26
-"""Bytes of a `Room`. From the least on NumPy asks Linux for large pages: far fewer faults than small ones."""
+"""Bytes of a `Scratch`. From the least on NumPy asks Linux for large pages: far fewer faults than small ones."""
 
 _NOT_WORD = U(0xFF - IS_WORD)
 
@@ -76,7 +76,7 @@ class WordTable:
         return counts
 
 
-class Room(threading.local):
+class Scratch(threading.local):
     """Memory for word tables that each thread keeps for its next one, so that its pages need not be made again: a
     thread's table goes when its next one comes."""
 
@@ -92,12 +92,12 @@ class Room(threading.local):
         return self._block[:size]
 
 
-def word_table(text: pa.Array, room: Room | None = None) -> WordTable:
+def word_table(text: pa.Array, scratch: Scratch | None = None) -> WordTable:
     """Tokens of every document of a batch.
 
     Args:
         text: large_string[D] without nulls; slices are read in place.
-        room: where to put the columns but `offsets`, in place of new memory.
+        scratch: where to put the columns but `offsets`, in place of new memory.
 
     Raises:
         ValueError: another type, or nulls.
@@ -109,16 +109,16 @@ def word_table(text: pa.Array, room: Room | None = None) -> WordTable:
     runs = np.empty((2, int(np.diff(bounds).max(initial=0)) + 1), np.int32)
     places = (address_of(runs[0]), address_of(runs[1]))
     for most in (text_bytes // 2 + 1, text_bytes + 1):  # few texts have a token every two bytes, none one a byte
-        start, stop, chars, folded, exact, flags = _columns(most, room)
+        start, stop, chars, folded, exact, flags = _columns(most, scratch)
         n = int(scan(*addresses, U(most), *places, offsets, start, stop, chars, exact, folded, flags))
         if n <= most:
             break
     return WordTable(offsets, start[:n], stop[:n], chars[:n], folded[:n], exact[:n], flags[:n])
 
 
-def _columns(most: int, room: Room | None) -> tuple[NDArray, ...]:
-    """The columns of a table of so many tokens, in one block: blocks of one size are reused without new pages."""
-    block = room.block(most * 29) if room else np.empty(most * 29, np.uint8)
+def _columns(most: int, scratch: Scratch | None) -> tuple[NDArray, ...]:
+    """The columns of a table of a number of tokens, in one block: blocks of one size are reused without new pages."""
+    block = scratch.block(most * 29) if scratch else np.empty(most * 29, np.uint8)
     wide = block[: most * 16].view(np.uint64)
     narrow = block[most * 16 : most * 28].view(np.int32)
     return (

@@ -22,42 +22,42 @@ from corpusmill.errors import Unavailable
 ALLOW = "CORPUSMILL_ALLOW_HOSTS"
 
 
-def check_address(address: str) -> bool:
-    """Whether the address of a source may lead to private hosts: it is one itself, or is allowed to.
+def check_source(url: str) -> bool:
+    """Whether the URL of a source may lead to private hosts: it is one itself, or is allowed to.
 
     Raises:
-        Unavailable: it is not an address of http or https, or it is link-local.
+        Unavailable: it is no URL of http or https, or it is link-local.
     """
-    host = _host(address, address)
+    host = _host(url, url)
     if host in allowed_hosts():
         return True
     found = _resolved(host)
     if any(address.is_link_local for address in found):
-        raise Unavailable(f"{address} is link-local", f"{host} is {found[0]}", f"Name the host in {ALLOW}.")
+        raise Unavailable(f"{url} is link-local", f"{host} is {found[0]}", f"Name the host in {ALLOW}.")
     return not all(map(_is_public, found))
 
 
-def check_redirect(address: str, target: str, private: bool) -> bool:
+def check_redirect(url: str, target: str, private: bool) -> bool:
     """Whether the target of a redirect is reached without restriction.
 
     Args:
-        address: where the request began.
+        url: where the request began.
         target: where it is led now.
-        private: what `check_address` said of the beginning.
+        private: what `check_source` said of the beginning.
 
     Raises:
         Unavailable: it may not go there.
     """
-    host = _host(address, target)
+    host = _host(url, target)
     if host in allowed_hosts():
         return True
     found = _resolved(host)
-    same = host == urlsplit(address).hostname
+    same = host == urlsplit(url).hostname
     if any(one.is_link_local for one in found) and not same:
-        raise Unavailable(f"{address} redirects to {target}", "it is link-local", f"Name the host in {ALLOW}.")
+        raise Unavailable(f"{url} redirects to {target}", "it is link-local", f"Name the host in {ALLOW}.")
     if not private and not all(map(_is_public, found)):
         raise Unavailable(
-            f"{address} redirects to {target}",
+            f"{url} redirects to {target}",
             "a public host may not lead to a private one",
             f"If it should, name the host in {ALLOW}.",
         )
@@ -69,14 +69,14 @@ def allowed_hosts() -> frozenset[str]:
     return frozenset(name.strip().lower() for name in os.environ.get(ALLOW, "").split(",") if name.strip())
 
 
-def _host(address: str, target: str) -> str:
+def _host(url: str, target: str) -> str:
     try:
         parts = urlsplit(target)
         parts.port  # noqa: B018  raises for what is no port
     except ValueError as err:
-        raise Unavailable(f"{target} is no address", str(err)) from err
+        raise Unavailable(f"{target} is no URL", str(err)) from err
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        what = f"{target} cannot be read" if target == address else f"{address} redirects to {target}"
+        what = f"{target} cannot be read" if target == url else f"{url} redirects to {target}"
         raise Unavailable(what, "only http and https are followed")
     return parts.hostname
 
@@ -138,7 +138,7 @@ def pools(private: bool, **options: Any) -> urllib3.PoolManager:
     """Connections; unless they may be private, each is checked by the address it has.
 
     Args:
-        private: what `check_address` or `check_redirect` said.
+        private: what `check_source` or `check_redirect` said.
         options: of urllib3.PoolManager.
     """
     manager = urllib3.PoolManager(**options)

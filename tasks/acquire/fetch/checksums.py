@@ -23,7 +23,7 @@ _MD5_ETAG = re.compile(r'"([0-9a-fA-F]{32})"\Z')
 _ALGORITHMS = {"md5": "md5", "sha": "sha1", "sha1": "sha1", "sha256": "sha256", "sha512": "sha512", "crc32": "crc32"}
 
 
-class Witness:
+class Checksums:
     """Sees a body pass and judges it; goes on over the parts of a download that broke off.
 
     Args:

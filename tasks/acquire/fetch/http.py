@@ -1,7 +1,7 @@
-"""Patient reading from web servers and buckets: retries, downloads resumed by range, redirects followed one by one.
+"""Reading from web servers and buckets: retries, downloads resumed by range, redirects followed one by one.
 
-Retried (patience.py): connection faults, bodies that break off, 408, 429 and 5xx. Where requests may go is decided by
-guard.py, how often by politeness.py. An address `s3://bucket/key` is opened by s3.py; all else is the same.
+Retried (retries.py): connection faults, bodies that break off, 408, 429 and 5xx. Where requests may go is decided by
+allowed_hosts.py, how often by rate_limit.py. A URL `s3://bucket/key` is opened by s3.py; all else is the same.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import urllib3
 
 from corpusmill.errors import NotFound, Unavailable
 from tasks.acquire.fetch import allowed_hosts, rate_limit, s3
-from tasks.acquire.fetch.checksums import Witness
-from tasks.acquire.fetch.retries import DEFAULT, Again, Patience, persist, undamaged
+from tasks.acquire.fetch.checksums import Checksums
+from tasks.acquire.fetch.retries import DEFAULT, Again, Retries, persist, undamaged
 
 CHUNK_BYTES = 2**20
 MAX_REDIRECTS = 5
@@ -44,7 +44,7 @@ class Response(Protocol):
     def stream(self, amt: int | None = None) -> Iterator[bytes]: ...
 
 
-def get(address: str, patience: Patience = DEFAULT) -> bytes:
+def get(url: str, retries: Retries = DEFAULT) -> bytes:
     """A small resource, whole.
 
     Raises:
@@ -52,19 +52,17 @@ def get(address: str, patience: Patience = DEFAULT) -> bytes:
         Unavailable: it does not answer, or not with it.
     """
 
-    def attempt() -> tuple[bytes, Witness]:
-        with _opened(address, {}, patience) as response:
-            _judge(response, address)
-            witness, body = Witness(response.headers), response.read()
-            _seen(witness, body)
-            return body, witness
+    def attempt() -> tuple[bytes, Checksums]:
+        with _opened(url, {}, retries) as response:
+            _judge(response, url)
+            checksums, body = Checksums(response.headers), response.read()
+            _seen(checksums, body)
+            return body, checksums
 
-    return undamaged(address, patience, lambda: persist(address, patience, attempt))
+    return undamaged(url, retries, lambda: persist(url, retries, attempt))
 
 
-def get_range(
-    address: str, begin: int, size: int, patience: Patience = DEFAULT, *, ends_anywhere: bool = False
-) -> bytes:
+def get_range(url: str, begin: int, size: int, retries: Retries = DEFAULT, *, ends_anywhere: bool = False) -> bytes:
     """Some bytes of a resource; fewer where it ends.
 
     Args:
@@ -76,27 +74,27 @@ def get_range(
         Unavailable: it does not answer.
     """
 
-    def attempt() -> tuple[bytes, Witness]:
-        witness = Witness({}, ends_anywhere=ends_anywhere)  # what a response states is of the whole resource
-        with _opened(address, {"Range": f"bytes={begin}-{begin + size - 1}"}, patience) as response:
+    def attempt() -> tuple[bytes, Checksums]:
+        checksums = Checksums({}, ends_anywhere=ends_anywhere)  # what a response states is of the whole resource
+        with _opened(url, {"Range": f"bytes={begin}-{begin + size - 1}"}, retries) as response:
             if response.status == 416:
-                return b"", witness
-            _judge(response, address)
+                return b"", checksums
+            _judge(response, url)
             if response.status != 206:
-                raise NoRanges(f"{address} cannot be read in part", "the server does not answer ranges")
+                raise NoRanges(f"{url} cannot be read in part", "the server does not answer ranges")
             if not _goes_on(response, begin):
                 raise Again("another range than the one asked for")
             body = response.read(size)
             length = response.headers.get("Content-Length", "")
             if length.isdigit() and len(body) != min(int(length), size):  # read(n) does not complain of a cut
                 raise Again(f"{len(body)} bytes of {length}")
-            _seen(witness, body)
-            return body, witness
+            _seen(checksums, body)
+            return body, checksums
 
-    return undamaged(address, patience, lambda: persist(address, patience, attempt))
+    return undamaged(url, retries, lambda: persist(url, retries, attempt))
 
 
-def length(address: str, patience: Patience = DEFAULT) -> int | None:
+def length(url: str, retries: Retries = DEFAULT) -> int | None:
     """Bytes of a resource, None where the server does not say; asks for one of them.
 
     Raises:
@@ -105,22 +103,20 @@ def length(address: str, patience: Patience = DEFAULT) -> int | None:
     """
 
     def attempt() -> int | None:
-        with _opened(address, {"Range": "bytes=0-0"}, patience) as response:
+        with _opened(url, {"Range": "bytes=0-0"}, retries) as response:
             if response.status == 416:
                 return 0
-            _judge(response, address)
+            _judge(response, url)
             said = response.headers.get("Content-Length", "")
             if response.status == 206:
                 said = response.headers.get("Content-Range", "").rpartition("/")[2]
                 response.read()  # so that the connection can be used again
             return int(said) if said.isdigit() else None
 
-    return persist(address, patience, attempt)
+    return persist(url, retries, attempt)
 
 
-def download(
-    address: str, out: BinaryIO, patience: Patience = DEFAULT, *, begin: int = 0, end: int | None = None
-) -> int:
+def download(url: str, out: BinaryIO, retries: Retries = DEFAULT, *, begin: int = 0, end: int | None = None) -> int:
     """A large resource, or a range of it, into a file that is empty; returns how many bytes the server promised.
 
     Args:
@@ -132,84 +128,84 @@ def download(
         NoRanges: it gives the whole only.
         Unavailable: it does not answer, or breaks off again and again.
     """
-    transfer = _Transfer(address, out, patience, begin, end)
+    transfer = _Transfer(url, out, retries, begin, end)
 
-    def whole() -> tuple[int, Witness]:
+    def whole() -> tuple[int, Checksums]:
         transfer.restart()
-        return persist(address, patience, transfer.attempt, lambda: transfer.size)
+        return persist(url, retries, transfer.attempt, lambda: transfer.size)
 
-    return undamaged(address, patience, whole)
+    return undamaged(url, retries, whole)
 
 
 class _Transfer:
     """A download that goes on where it broke off, as long as the resource is still the same."""
 
-    def __init__(self, address: str, out: BinaryIO, patience: Patience, begin: int, end: int | None) -> None:
-        self.address, self.out, self.patience = address, out, patience
+    def __init__(self, url: str, out: BinaryIO, retries: Retries, begin: int, end: int | None) -> None:
+        self.url, self.out, self.retries = url, out, retries
         self.begin, self.end = begin, end
         self.in_part = begin > 0 or end is not None
         self.size = 0
         self._version: str | None = None
-        self._witness: Witness | None = None
+        self._checksums: Checksums | None = None
 
-    def attempt(self) -> tuple[int, Witness]:
+    def attempt(self) -> tuple[int, Checksums]:
         headers, at = {}, self.begin + self.size
         if self.in_part or self.size:
             headers["Range"] = f"bytes={at}-{'' if self.end is None else self.end - 1}"
             if self.size and self._version:
                 headers["If-Range"] = self._version
-        with _opened(self.address, headers, self.patience) as response:
+        with _opened(self.url, headers, self.retries) as response:
             if self.size and (response.status == 416 or not _goes_on(response, at)):
                 self.restart()
                 if response.status not in RETRIED and (self.in_part or response.status != 200):
                     raise Again(f"status {response.status} to a range")
             elif self.in_part and response.status == 416:
-                return 0, Witness({})  # it ends before the range begins
-            _judge(response, self.address)
+                return 0, Checksums({})  # it ends before the range begins
+            _judge(response, self.url)
             if self.in_part and response.status != 206:
-                raise NoRanges(f"{self.address} cannot be read in part", "the server does not answer ranges")
+                raise NoRanges(f"{self.url} cannot be read in part", "the server does not answer ranges")
             if self.in_part and not _goes_on(response, self.begin + self.size):
                 raise Again("another range than the one asked for")
             return self._receive(response)
 
-    def _receive(self, response: Response) -> tuple[int, Witness]:
+    def _receive(self, response: Response) -> tuple[int, Checksums]:
         etag = response.headers.get("ETag", "")
         self._version = etag if etag.startswith('"') else response.headers.get("Last-Modified")
         length = response.headers.get("Content-Length", "")
         expected = self.size + int(length) if length.isdigit() else None
         # What a response states is of the whole resource.
-        witness = self._witness = self._witness or Witness({} if self.in_part else response.headers)
+        checksums = self._checksums = self._checksums or Checksums({} if self.in_part else response.headers)
         for chunk in response.stream(CHUNK_BYTES):
             self.out.write(chunk)
             self.size += len(chunk)
-            _seen(witness, chunk)
+            _seen(checksums, chunk)
         if expected is not None and self.size != expected:
             raise Again(f"{self.size} bytes of {expected}")
-        return self.size, witness
+        return self.size, checksums
 
     def restart(self) -> None:
         """Forget what has come."""
         self.out.seek(0)
         self.out.truncate()
-        self.size, self._version, self._witness = 0, None, None
+        self.size, self._version, self._checksums = 0, None, None
 
 
-def _seen(witness: Witness, data: bytes) -> None:
-    witness.update(data)
+def _seen(checksums: Checksums, data: bytes) -> None:
+    checksums.update(data)
     rate_limit.count(received_bytes=len(data))
 
 
 @contextmanager
-def _opened(address: str, headers: dict[str, str], patience: Patience) -> Iterator[Response]:
+def _opened(url: str, headers: dict[str, str], retries: Retries) -> Iterator[Response]:
     """The response at the end of the redirects; its connection is used again only if its body was read to the end."""
-    if s3.is_bucket(address):
-        with s3.opened(address, headers, patience) as found:
+    if s3.is_bucket(url):
+        with s3.opened(url, headers, retries) as found:
             yield found
         return
-    root = allowed_hosts.check_address(address)
-    place, private = address, root
+    root = allowed_hosts.check_source(url)
+    place, private = url, root
     for _ in range(MAX_REDIRECTS + 1):
-        with rate_limit.turn(urlsplit(place).netloc, private, patience.sleep):
+        with rate_limit.turn(urlsplit(place).netloc, private, retries.sleep):
             response = _request(place, headers, private)
             try:
                 if response.status not in REDIRECTS:
@@ -221,9 +217,9 @@ def _opened(address: str, headers: dict[str, str], patience: Patience) -> Iterat
             finally:
                 response.close()
         target = urljoin(place, response.headers.get("Location", ""))
-        private = allowed_hosts.check_redirect(address, target, root)
+        private = allowed_hosts.check_redirect(url, target, root)
         place = target
-    raise Unavailable(f"{address} redirects more than {MAX_REDIRECTS} times")
+    raise Unavailable(f"{url} redirects more than {MAX_REDIRECTS} times")
 
 
 def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.BaseHTTPResponse:
@@ -239,23 +235,23 @@ def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.Base
             retries=False,
         )
     except urllib3.exceptions.LocationValueError as err:
-        raise Unavailable(f"{place} is no address", str(err)) from err
+        raise Unavailable(f"{place} is no URL", str(err)) from err
     except urllib3.exceptions.HTTPError as err:
         raise Again(str(err)) from err
 
 
-def _judge(response: Response, address: str) -> None:
+def _judge(response: Response, url: str) -> None:
     if response.status in (200, 206):
         return
     if response.status in RETRIED:
         asked = _retry_after_s(response.headers.get("Retry-After"))
         if asked:
-            host = s3.host(address) if s3.is_bucket(address) else urlsplit(address).netloc
+            host = s3.host(url) if s3.is_bucket(url) else urlsplit(url).netloc
             rate_limit.bucket(host, private=True).close(min(asked, DEFAULT.max_wait_s))
         raise Again(f"the server answers {response.status}", asked)
     if response.status in MISSING:
-        raise NotFound(f"no {address}", f"the server answers {response.status}", "Check the root and the crawl.")
-    raise Unavailable(f"{address} cannot be read", f"the server answers {response.status}")
+        raise NotFound(f"no {url}", f"the server answers {response.status}", "Check the root and the crawl.")
+    raise Unavailable(f"{url} cannot be read", f"the server answers {response.status}")
 
 
 def _goes_on(response: Response, begin: int) -> bool:

@@ -19,8 +19,8 @@ READINGS = 8
 class Ranged:
     """`read`, `seek` and `tell` of a file; small parts of it are held."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
+    def __init__(self, url: str) -> None:
+        self.url = url
         self._position = 0
         self._held: list[tuple[int, bytes, bool]] = []  # where it begins, bytes, whether the file ends there
 
@@ -51,13 +51,13 @@ class Ranged:
     def _agreed(self, begin: int, size: int) -> bytes:
         before: set[bytes] = set()
         for _ in range(READINGS):
-            data = http.get_range(self.address, begin, size, ends_anywhere=True)
+            data = http.get_range(self.url, begin, size, ends_anywhere=True)
             if data in before:
                 return data
             before.add(data)
             rate_limit.count(damaged=len(before) > 1)
         raise Unavailable(
-            f"{self.address} cannot be fetched",
+            f"{self.url} cannot be fetched",
             f"{READINGS} readings of {size} bytes at {begin} all differ",
             "Look at the network and at what stands between it and the server.",
         )

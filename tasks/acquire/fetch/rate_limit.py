@@ -2,8 +2,8 @@
 
 A token bucket for each public host (the user's own hosts are not held back); a host that says it is busy is left alone
 by all threads until it wants to be asked again. `CORPUSMILL_REQUESTS_PER_S` sets the rate, for every host.
-`CORPUSMILL_HTTP_LID=module:function` names what holds for all machines together: `function(host)` gives a context
-manager in which one request and its body are had.
+`CORPUSMILL_HTTP_REQUEST_LIMIT=module:function` names the limit for all machines together: `function(host)`
+gives a context manager for one request and its body.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corpusmill.errors import UsageError
 RATE_PER_S = 10.0
 BURST = 20.0
 
-Lid = Callable[[str], AbstractContextManager[Any]]
+RequestLimit = Callable[[str], AbstractContextManager[Any]]
 
 
 @dataclass
@@ -133,14 +133,14 @@ def turn(host: str, private: bool, sleep: Callable[[float], None]) -> Iterator[N
     """One request to a host, body included, when it is its turn.
 
     Raises:
-        UsageError: the rate or the lid of the environment cannot be used.
+        UsageError: the rate or the request limit of the environment cannot be used.
     """
     wait = bucket(host, private).take()
     if wait > 0:
         count(waited_s=wait)
         sleep(wait)
     began = time.monotonic()
-    with lid()(host):
+    with request_limit()(host):
         count(requests=1, waited_s=time.monotonic() - began)
         yield
 
@@ -158,19 +158,19 @@ def _rate(private: bool) -> float | None:
     return rate
 
 
-def lid() -> Lid:
-    """What the environment names as the lid of all machines together; without one, nothing holds a request back."""
-    return _lid_named(os.environ.get("CORPUSMILL_HTTP_LID", ""))
+def request_limit() -> RequestLimit:
+    """The request limit of all machines together, as the environment names it; without one, nothing waits."""
+    return _request_limit_named(os.environ.get("CORPUSMILL_HTTP_REQUEST_LIMIT", ""))
 
 
 @lru_cache(maxsize=8)
-def _lid_named(name: str) -> Lid:
+def _request_limit_named(name: str) -> RequestLimit:
     if not name:
         return lambda host: nullcontext()
     module, _, function = name.partition(":")
     try:
-        return cast(Lid, getattr(importlib.import_module(module), function))
+        return cast(RequestLimit, getattr(importlib.import_module(module), function))
     except (ImportError, AttributeError, ValueError) as err:
         raise UsageError(
-            f"CORPUSMILL_HTTP_LID is {name!r}", str(err), "Give module:function, importable by the workers."
+            f"CORPUSMILL_HTTP_REQUEST_LIMIT is {name!r}", str(err), "Give module:function, importable by the workers."
         ) from err

@@ -1,7 +1,7 @@
 """Trying again: busy servers, broken connections, bodies cut short or damaged; what each attempt costs is counted.
 
 Waits grow twofold from `backoff_s`, with jitter; Retry-After is honoured up to `max_wait_s`. An attempt that brought
-bytes starts the count of attempts anew. A body that a checksum contradicts is fetched again (witness.py).
+bytes starts the count of attempts anew. A body that a checksum contradicts is fetched again (checksums.py).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from corpusmill.errors import Unavailable
 from tasks.acquire.fetch import rate_limit
-from tasks.acquire.fetch.checksums import Witness
+from tasks.acquire.fetch.checksums import Checksums
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class Retries:
     """How long to try."""
 
     attempts: int = 8
@@ -33,7 +33,7 @@ class Patience:
     """Tests count instead of waiting."""
 
 
-DEFAULT = Patience()
+DEFAULT = Retries()
 
 
 class Again(Exception):
@@ -44,11 +44,11 @@ class Again(Exception):
         self.retry_after_s = retry_after_s
 
 
-def persist(address: str, patience: Patience, attempt: Callable[[], T], progress: Callable[[], int] = lambda: 0) -> T:
+def persist(url: str, retries: Retries, attempt: Callable[[], T], progress: Callable[[], int] = lambda: 0) -> T:
     """What an attempt gives, made again as long as it may pass.
 
     Args:
-        address: for the message.
+        url: for the message.
         attempt: raises Again where another may succeed.
         progress: bytes that have come in all.
 
@@ -62,30 +62,30 @@ def persist(address: str, patience: Patience, attempt: Callable[[], T], progress
         except Again as err:
             failures = 1 if progress() > reached else failures + 1
             reached = max(reached, progress())
-            if failures >= patience.attempts:
+            if failures >= retries.attempts:
                 raise Unavailable(
-                    f"{address} cannot be fetched",
+                    f"{url} cannot be fetched",
                     f"{err}; tried {failures} times, {reached} bytes had come",
-                    "Check the address, or try again later: what is finished stays.",
+                    "Check the URL, or try again later: what is finished stays.",
                 ) from err
-            wait = patience.backoff_s * 2 ** (failures - 1) * random.uniform(0.5, 1.5)
-            wait = min(max(wait, err.retry_after_s or 0.0), patience.max_wait_s)
+            wait = retries.backoff_s * 2 ** (failures - 1) * random.uniform(0.5, 1.5)
+            wait = min(max(wait, err.retry_after_s or 0.0), retries.max_wait_s)
             rate_limit.count(retries=1, waited_s=wait)
-            patience.sleep(wait)
+            retries.sleep(wait)
 
 
-def undamaged(address: str, patience: Patience, fetch: Callable[[], tuple[T, Witness]]) -> T:
+def undamaged(url: str, retries: Retries, fetch: Callable[[], tuple[T, Checksums]]) -> T:
     """What was fetched, if nothing contradicts it, or if it comes a second time with the same bytes."""
     before: set[tuple[int, int]] = set()
     while True:
-        result, witness = fetch()
-        if not witness.contradicts() or witness.same in before:
+        result, checksums = fetch()
+        if not checksums.contradicts() or checksums.same in before:
             return result
-        if len(before) + 1 >= patience.attempts:
+        if len(before) + 1 >= retries.attempts:
             raise Unavailable(
-                f"{address} cannot be fetched",
+                f"{url} cannot be fetched",
                 f"it came damaged {len(before) + 1} times, in different places",
                 "Look at the network and at what stands between it and the server.",
             )
-        before.add(witness.same)
+        before.add(checksums.same)
         rate_limit.count(damaged=1)

@@ -1,7 +1,7 @@
 """Buckets as sources: `s3://bucket/prefix`, or `s3://anonymous@bucket/prefix` without a signature.
 
 Server, region and credentials are those of the environment, as the SDK reads them; only the store's package knows the
-SDK. A bucket is asked as politely as a web server, and its answers look like those of one.
+SDK. A bucket is asked under the same rate limit as a web server, and its answers look like those of one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from corpusmill.errors import NotFound
 from corpusmill.store.backend import Absent, Transient
 from tasks.acquire.fetch import allowed_hosts, rate_limit
-from tasks.acquire.fetch.retries import DEFAULT, Again, Patience, persist
+from tasks.acquire.fetch.retries import DEFAULT, Again, Retries, persist
 
 if TYPE_CHECKING:
     from corpusmill.store.objects import Answer, Page
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 # The SDK takes 0.3 s to import; who reads from no bucket does without: so it is imported where it is used.
 
 
-def is_bucket(address: str) -> bool:
-    """Whether a root or address is in a bucket."""
-    return address.startswith("s3://")
+def is_bucket(url: str) -> bool:
+    """Whether a root or URL is in a bucket."""
+    return url.startswith("s3://")
 
 
-def host(address: str) -> str:
+def host(url: str) -> str:
     """The server that is asked, for its token bucket."""
     from corpusmill.store import objects
 
-    return urlsplit(objects.endpoint(address)).netloc
+    return urlsplit(objects.endpoint(url)).netloc
 
 
 @contextmanager
-def opened(address: str, headers: dict[str, str], patience: Patience) -> Iterator[Answer]:
+def opened(url: str, headers: dict[str, str], retries: Retries) -> Iterator[Answer]:
     """The answer to one GET; see http.py."""
     from corpusmill.store import objects
 
-    with _turn(address, patience):
+    with _turn(url, retries):
         try:
-            answer = objects.get(address, headers)
+            answer = objects.get(url, headers)
             try:
                 yield answer
             finally:
@@ -50,7 +50,7 @@ def opened(address: str, headers: dict[str, str], patience: Patience) -> Iterato
             raise Again(str(err)) from err
 
 
-def listing(root: str, patience: Patience = DEFAULT) -> Iterator[tuple[str, int]]:
+def listing(root: str, retries: Retries = DEFAULT) -> Iterator[tuple[str, int]]:
     """(name below the root, bytes) of every object, in the order of names; a thousand a request.
 
     Raises:
@@ -62,7 +62,7 @@ def listing(root: str, patience: Patience = DEFAULT) -> Iterator[tuple[str, int]
     token: str | None = None
 
     def page() -> Page:
-        with _turn(root, patience):
+        with _turn(root, retries):
             try:
                 return objects.page(root, token)
             except Transient as err:
@@ -70,7 +70,7 @@ def listing(root: str, patience: Patience = DEFAULT) -> Iterator[tuple[str, int]
 
     while True:
         try:
-            found = persist(root, patience, page)
+            found = persist(root, retries, page)
         except Absent as err:
             raise NotFound(
                 f"{root} cannot be listed", str(err), "Check source.*.root and what the key may do."
@@ -81,9 +81,9 @@ def listing(root: str, patience: Patience = DEFAULT) -> Iterator[tuple[str, int]
 
 
 @contextmanager
-def _turn(address: str, patience: Patience) -> Iterator[None]:
+def _turn(url: str, retries: Retries) -> Iterator[None]:
     from corpusmill.store import objects
 
-    endpoint = objects.endpoint(address)
-    with rate_limit.turn(urlsplit(endpoint).netloc, allowed_hosts.check_address(endpoint), patience.sleep):
+    endpoint = objects.endpoint(url)
+    with rate_limit.turn(urlsplit(endpoint).netloc, allowed_hosts.check_source(endpoint), retries.sleep):
         yield

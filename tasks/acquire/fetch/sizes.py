@@ -17,7 +17,7 @@ from corpusmill.errors import NotFound, Unavailable
 from corpusmill.store import Output, Unit
 from corpusmill.store.receipts import unseal
 from tasks.acquire.fetch import http, rate_limit
-from tasks.acquire.fetch.transport import address_of, folder_of, is_remote, tree_files
+from tasks.acquire.fetch.transport import folder_of, is_remote, tree_files, url_of
 
 if TYPE_CHECKING:
     from corpusmill.store import Store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VERSION = 1
 STAGE = "sizes"
 THREADS = 8
-"""Questions at once; how many a second is politeness' to say."""
+"""Questions at once; how many a second is for the rate limit to say."""
 SCHEMA = pa.schema([pa.field("locator", pa.string(), nullable=False), pa.field("size", pa.int64())])
 
 Sizes = dict[str, int | None]
@@ -40,7 +40,7 @@ def size_of(root: str, locator: str) -> int | None:
     """
     try:
         if is_remote(root):
-            return http.length(address_of(root, locator))
+            return http.length(url_of(root, locator))
         path = folder_of(root) / locator
         if path.is_dir():
             return sum(file.stat().st_size for _, file in tree_files(path))
@@ -89,7 +89,7 @@ def _from_server(root: str, locators: Sequence[str]) -> Sizes:
     def ask(locator: str) -> tuple[Sizes, rate_limit.Traffic]:
         with rate_limit.watched() as traffic:
             try:
-                return {locator: http.length(address_of(root, locator))}, traffic
+                return {locator: http.length(url_of(root, locator))}, traffic
             except NotFound:
                 return {}, traffic
 

@@ -69,7 +69,7 @@ def fetch(
     """A file below root as a local file; a downloaded one is removed at the end. A folder is one too (a tree).
 
     Args:
-        root: folder, file://, http(s):// or s3:// address.
+        root: folder, file://, http(s):// or s3:// URL.
         locator: path below it.
         begin: first byte of the part whose digest is wanted.
         end: byte behind it; None for the end of the file.
@@ -85,7 +85,7 @@ def fetch(
             if ranges:
                 file = _joined(root, locator, ranges, path)
             elif is_remote(root):
-                file = _downloaded(address_of(root, locator), begin, end, cut, path)
+                file = _downloaded(url_of(root, locator), begin, end, cut, path)
             else:
                 file = _local(folder_of(root) / _safe(locator), begin, end, cut)
         except NotFound as err:  # a list names it, so it should be there
@@ -106,21 +106,21 @@ def _local(path: Path, begin: int, end: int | None, cut: Cut | None) -> Fetched:
     return _measured(path, begin, end)
 
 
-def _downloaded(address: str, begin: int, end: int | None, cut: Cut | None, path: Path) -> Fetched:
+def _downloaded(url: str, begin: int, end: int | None, cut: Cut | None, path: Path) -> Fetched:
     with path.open("wb") as out:
         if cut is not None:
             try:
-                file = cast(BinaryIO, Ranged(address))
+                file = cast(BinaryIO, Ranged(url))
                 first = cut(file, begin)
                 last = None if end is None else cut(file, end)
                 if last is None or last > first:
-                    http.download(address, out, begin=first, end=last)
+                    http.download(url, out, begin=first, end=last)
                 out.flush()
                 return replace(_measured(path, 0, None), begin=first, start=0)
             except http.NoRanges:
                 out.seek(0)
                 out.truncate()
-        http.download(address, out)
+        http.download(url, out)
     return _local(path, begin, end, cut)
 
 
@@ -129,7 +129,7 @@ def _joined(root: str, locator: str, ranges: Sequence[tuple[int, int]], path: Pa
         for begin, end in ranges:
             if is_remote(root):
                 with tempfile.TemporaryFile(dir=path.parent) as one:
-                    http.download(address_of(root, locator), one, begin=begin, end=end)
+                    http.download(url_of(root, locator), one, begin=begin, end=end)
                     one.seek(0)
                     shutil.copyfileobj(one, out, CHUNK_BYTES)
             else:
@@ -153,7 +153,7 @@ def read(root: str, locator: str) -> bytes:
         Unavailable: the server does not answer.
     """
     if is_remote(root):
-        return http.get(address_of(root, locator))
+        return http.get(url_of(root, locator))
     try:
         return (folder_of(root) / _safe(locator)).read_bytes()
     except FileNotFoundError as err:
@@ -171,7 +171,7 @@ def exists(root: str, locator: str) -> bool:
     if not is_remote(root):
         return (folder_of(root) / _safe(locator)).is_file()
     try:
-        http.length(address_of(root, locator))
+        http.length(url_of(root, locator))
     except NotFound:
         return False
     return True
@@ -185,7 +185,7 @@ def read_range(root: str, locator: str, begin: int, size: int) -> bytes:
     """
     try:
         if is_remote(root):
-            return http.get_range(address_of(root, locator), begin, size)
+            return http.get_range(url_of(root, locator), begin, size)
         with (folder_of(root) / _safe(locator)).open("rb") as file:
             file.seek(begin)
             return file.read(size)
@@ -196,7 +196,7 @@ def read_range(root: str, locator: str, begin: int, size: int) -> bytes:
 
 
 def is_remote(root: str) -> bool:
-    """Whether a root is on a server: a web address, or a bucket."""
+    """Whether a root is on a server: a URL, or a bucket."""
     scheme = urlsplit(root).scheme if "://" in root else ""
     if scheme not in ("", "file", "http", "https", "s3"):
         known = "known are a folder, file://, http://, https:// and s3://"
@@ -229,8 +229,8 @@ def _safe(locator: str) -> PurePosixPath:
     return path
 
 
-def address_of(root: str, locator: str) -> str:
-    """The address of a file below a root on a server."""
+def url_of(root: str, locator: str) -> str:
+    """The URL of a file below a root on a server."""
     path = _safe(locator)
     return f"{root.rstrip('/')}/{locator if s3.is_bucket(root) else quote(str(path))}"
 

@@ -160,7 +160,7 @@ def addresses(text: str, endings: Sequence[str]) -> list[tuple[int, int]]:
             a += 1
         while a < b and ord(text[b - 1]) < 0x80 and text[b - 1] not in WORD_BYTES and text[b - 1] != "/":
             b -= 1
-        if not is_address(text[a:b], endings):
+        if not is_url(text[a:b], endings):
             continue
         if a == m.start():
             for _ in range(10):
@@ -171,7 +171,7 @@ def addresses(text: str, endings: Sequence[str]) -> list[tuple[int, int]]:
     return parts
 
 
-def is_address(word: str, endings: Sequence[str]) -> bool:
+def is_url(word: str, endings: Sequence[str]) -> bool:
     if len(word.encode()) < 4:
         return False
     if re.match(r"[A-Za-z]+://.", word, re.DOTALL) or re.match(r"(?i:www)\..", word, re.DOTALL):

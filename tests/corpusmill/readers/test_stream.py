@@ -20,7 +20,7 @@ BLOCK = 1000
 
 
 def written(path: Path, records: int) -> Path:
-    """A .warc.gz of so many records: a block of a thousand again and again."""
+    """A .warc.gz of a number of records: a block of a thousand again and again."""
     block = b"".join(gzip.compress(one, mtime=0) for one in pages(BLOCK))
     with path.open("wb") as out:
         for _ in range(records // BLOCK):

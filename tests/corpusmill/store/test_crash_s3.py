@@ -77,18 +77,18 @@ def places(s3_uri: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     return lambda: f"{s3_uri}/{next(count)}"
 
 
-def run_with_fault(address: str, fault: str, at: int, commit: Any) -> Iterator[str]:
+def run_with_fault(url: str, fault: str, at: int, commit: Any) -> Iterator[str]:
     """What is wrong after a run with one fault, and after running again."""
-    backend = S3Backend.open(address.removeprefix("s3://"))
+    backend = S3Backend.open(url.removeprefix("s3://"))
     with FaultyWire(backend.client, fault, at):
         try:
-            small_run(open_store(address, create=True), files=1, commit=commit)
+            small_run(open_store(url, create=True), files=1, commit=commit)
         except ProcessEnds:
             assert fault == "process ends"
         except MillError as err:
             yield f"not survived: {err!r}"
     try:
-        store = open_store(address, create=True)
+        store = open_store(url, create=True)
         yield from inconsistencies(store)
         receipts = len(store.list("receipts/"))
         digest, ran = small_run(store, files=1, commit=commit)
@@ -102,11 +102,11 @@ def run_with_fault(address: str, fault: str, at: int, commit: Any) -> Iterator[s
 
 def every_request(places: Callable[[], str], fault: str, commit: Any, every: int = 1) -> Iterator[str]:
     """Whatever goes wrong, over a fault at each request (or every n-th)."""
-    address = places()
-    backend = open_store(address, create=True).backend
+    url = places()
+    backend = open_store(url, create=True).backend
     assert isinstance(backend, S3Backend)
     with FaultyWire(backend.client, "none", -1) as wire:
-        digest, _ = small_run(open_store(address), files=1)
+        digest, _ = small_run(open_store(url), files=1)
     assert wire.sent > 25
     right = {f"dataset {digest}", "1 history entries", "3 units ran or had receipts"}
     for at in range(0, wire.sent + 1, every):  # + 1: a first run also makes the store

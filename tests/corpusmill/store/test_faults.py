@@ -236,10 +236,10 @@ def test_a_server_that_is_away_is_told_within_seconds_at_the_first_contact(s3_ur
 
 
 def test_a_server_that_goes_away_during_a_run_is_waited_for_and_then_told(s3_store, monkeypatch):
-    assert s3_store.backend.patience_s == 60
+    assert s3_store.backend.retry_for_s == 60
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_ports(1)[0]}")
     s3_store.backend.client = corpusmill.store.s3._client(os.getpid(), *corpusmill.store.s3._surroundings())
-    s3_store.backend.patience_s = 0.3
+    s3_store.backend.retry_for_s = 0.3
     with pytest.raises(Unavailable):
         s3_store.commit(UNIT, {"x": s3_store.draft_bytes(b"x")})
 

@@ -1,4 +1,4 @@
-"""The lid of a cluster on a real Prefect server: requests of several processes together, and an ingestion under it."""
+"""The request limit of a cluster on a real Prefect server: several processes together, and an ingestion under it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def ask(address: str) -> None:
 
 def ask_at_once(server: FolderServer, processes: int = 3) -> None:
     context = multiprocessing.get_context("spawn")
-    asking = [context.Process(target=ask, args=(f"{server.address}/file",)) for _ in range(processes)]
+    asking = [context.Process(target=ask, args=(f"{server.url}/file",)) for _ in range(processes)]
     for process in asking:
         process.start()
     for process in asking:
@@ -72,7 +72,7 @@ def ask_at_once(server: FolderServer, processes: int = 3) -> None:
     assert [process.exitcode for process in asking] == [0] * processes
 
 
-def test_processes_share_the_lid(client: SyncPrefectClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_limit(client: SyncPrefectClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with at_most(client, 1), serve(tmp_path, free := Busy()) as server:
         ask_at_once(server)
@@ -93,7 +93,7 @@ def test_without_the_limit_a_request_is_refused_with_the_way_out(
     try:
         with serve(tmp_path) as server:
             with pytest.raises(UsageError, match=r"no global concurrency limit 'corpusmill-http'[\s\S]*flows\.deploy"):
-                get(f"{server.address}/file")
+                get(f"{server.url}/file")
             assert not server.requests
     finally:
         client.create_global_concurrency_limit(
@@ -108,7 +108,7 @@ def test_the_set_up_makes_the_limit_once_and_leaves_its_number_to_people(client:
     assert client.read_global_concurrency_limit_by_name(request_limit.LIMIT).limit == request_limit.AT_ONCE
 
 
-def test_the_block_names_the_lid_only_where_nobody_did(client: SyncPrefectClient, monkeypatch: Any) -> None:
+def test_the_block_names_the_limit_only_where_nobody_did(client: SyncPrefectClient, monkeypatch: Any) -> None:
     monkeypatch.delenv(request_limit.VARIABLE, raising=False)
     with request_limit.held():
         assert os.environ[request_limit.VARIABLE] == request_limit.HERE
@@ -118,7 +118,7 @@ def test_the_block_names_the_lid_only_where_nobody_did(client: SyncPrefectClient
         assert os.environ[request_limit.VARIABLE] == ""
 
 
-def test_an_ingestion_asks_under_the_lid_and_shows_what_it_asked(
+def test_an_ingestion_asks_under_the_limit_and_shows_what_it_asked(
     client: SyncPrefectClient, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     add_crawl(tmp_path / "tree", OLD)
@@ -134,7 +134,7 @@ def test_an_ingestion_asks_under_the_lid_and_shows_what_it_asked(
     file = tmp_path / "web.toml"
     with serve(tmp_path / "tree", look) as server:
         file.write_text(
-            f'name = "web"\n[source.crawl]\nkind = "common-crawl"\nroot = "{server.address}"\ncrawls = ["newest"]\n'
+            f'name = "web"\n[source.crawl]\nkind = "common-crawl"\nroot = "{server.url}"\ncrawls = ["newest"]\n'
         )
         ended = until_final(client, run("ingest-crawl/manual", recipe=str(file), store=store.uri, set=[]))
         asked = server.requests.total() + server.sizes.total()

@@ -1,4 +1,4 @@
-"""A web server over a folder that answers ranges, and fails as it is told."""
+"""A web server over a folder that answers ranges, and fails on demand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FolderServer(ThreadingHTTPServer):
         """Connections that were reset are no news."""
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         """Where it listens."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 

@@ -17,7 +17,7 @@ from corpusmill.store import Unit, open_store
 from tasks import acquire, extract
 from tasks.acquire import units
 from tasks.acquire.fetch import http, ranged, rate_limit
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tasks.acquire.fetch.transport import tree_files
 from tests import golden
 from tests.faultproxy import Faults, faulty
@@ -88,7 +88,7 @@ def places(tmp_path: Path, s3_uri: str, s3_server: S3Server) -> Iterator[Callabl
     def upload() -> dict[str, str]:
         for name, file in tree_files(tmp_path / "tree"):
             client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=file.read_bytes())
-        return {"folder": str(tmp_path / "tree"), "http": server.address, "s3": s3_uri}
+        return {"folder": str(tmp_path / "tree"), "http": server.url, "s3": s3_uri}
 
     with serve(tmp_path / "tree") as server:
         yield upload
@@ -145,7 +145,7 @@ def test_a_block_is_fetched_by_its_bytes_alone(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(parts, "HEAD", 200)
     monkeypatch.setattr(ranged, "AHEAD", 200)
     with serve(tmp_path) as server:
-        made = recipe("common-crawl", server.address, crawls=[OLD])
+        made = recipe("common-crawl", server.url, crawls=[OLD])
         planned = acquire.plan(made)
         with rate_limit.watched() as traffic, acquire.fetched(planned[1], made) as file:
             assert file.path.stat().st_size == file.size
@@ -160,7 +160,7 @@ def test_a_server_without_ranges_gives_the_same_blocks(tmp_path: Path, monkeypat
     (tmp_path / f"crawl-data/{OLD}/warc.paths.gz").write_bytes(gzip.compress(locator.encode()))
     monkeypatch.setattr(units, "BLOCK_BYTES", 7000)
     with serve(tmp_path, lambda n, path: "no-ranges") as server:
-        over_http = by_unit(recipe("common-crawl", server.address, crawls=[OLD]))
+        over_http = by_unit(recipe("common-crawl", server.url, crawls=[OLD]))
     assert over_http == by_unit(recipe("common-crawl", tmp_path, crawls=[OLD]))
     assert len(over_http) > 2
 
@@ -175,10 +175,10 @@ def test_faults_move_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(units, "BLOCK_BYTES", 6000)
     monkeypatch.setattr(parts, "SCAN", 300)
     monkeypatch.setattr(ranged, "AHEAD", 100)
-    quick = Patience(attempts=25, sleep=lambda seconds: None)
+    quick = Retries(attempts=25, sleep=lambda seconds: None)
     for name in ("get", "get_range", "download", "length"):
-        with_patience = lambda *args, real=getattr(http, name), **keys: real(*args, quick, **keys)  # noqa: E731
-        monkeypatch.setattr(http, name, with_patience)
+        with_retries = lambda *args, real=getattr(http, name), **keys: real(*args, quick, **keys)  # noqa: E731
+        monkeypatch.setattr(http, name, with_retries)
 
     def digests(root: str | Path) -> list[tuple[str, int]]:
         made = recipe("common-crawl", root, crawls=[OLD])
@@ -190,7 +190,7 @@ def test_faults_move_no_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 
     hard = Faults(busy=0.2, cut=0.1, flip=0.1, reset=0.1, seed=9)
     with faulty(tmp_path, hard, checksums=checksums) as server:
-        assert digests(server.address) == digests(tmp_path)
+        assert digests(server.url) == digests(tmp_path)
         assert min(server.faults[kind] for kind in ("busy", "cut", "flip", "reset")) > 3
 
 
@@ -198,12 +198,12 @@ def test_sizes_are_asked_once_and_remembered(tmp_path: Path, monkeypatch: pytest
     add_crawl(tmp_path / "tree", OLD, files=4)
     store = open_store(tmp_path / "store", create=True)
     with serve(tmp_path / "tree") as server:
-        made = recipe("common-crawl", server.address, crawls=[OLD], max_files=3)
+        made = recipe("common-crawl", server.url, crawls=[OLD], max_files=3)
         first = acquire.plan(made, store)
         assert server.sizes.total() == 3
         assert acquire.plan(made, open_store(tmp_path / "store")) == first
         assert server.sizes.total() == 3
-        more = recipe("common-crawl", server.address, crawls=[OLD])
+        more = recipe("common-crawl", server.url, crawls=[OLD])
         assert len(acquire.plan(more, store)) == 4
         assert (server.sizes.total(), set(server.sizes.values())) == (4, {1})
         monkeypatch.setattr(units, "BLOCK_BYTES", 2000)
@@ -216,7 +216,7 @@ def test_a_file_that_is_missing_when_sizes_are_asked_is_one_unit(tmp_path: Path)
     add_crawl(tmp_path / "tree", OLD)
     (tmp_path / f"tree/{crawl_locator(OLD, 1)}").unlink()
     with serve(tmp_path / "tree") as server:
-        made = recipe("common-crawl", server.address, crawls=[OLD])
+        made = recipe("common-crawl", server.url, crawls=[OLD])
         planned = acquire.plan(made, open_store(tmp_path / "store", create=True))
         assert [unit.blocks for unit in planned] == [1, 1, 1]
         with pytest.raises(Unavailable, match="is missing"), acquire.fetched(planned[1], made):

@@ -28,7 +28,7 @@ LINES = 7
 
 
 def key_of(url: str) -> str:
-    """The key of an address, as pywb makes it: written down here once more, independently."""
+    """The key of a URL, as pywb makes it: written down here once more, independently."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     labels = host.split(".")
@@ -132,7 +132,7 @@ def test_only_parts_of_the_index_are_fetched_and_over_http_they_are_the_same(tre
 
     with serve(root) as server:
         with watched() as traffic:
-            over_http = selected(server.address, ["x.shop-a.org"])
+            over_http = selected(server.url, ["x.shop-a.org"])
         asked = Counter(server.requests)
         assert over_http == selected(root, ["x.shop-a.org"])
         index = {path: n for path, n in asked.items() if "/cdx-" in path}
@@ -147,7 +147,7 @@ def test_without_cluster_idx_the_whole_index_is_read(tree: tuple[Path, list[str]
     want = [url for url in urls[:60] if _host_is_in(url, ["com"])]
     (tmp_path / FOLDER / cluster.NAME).unlink()
     with serve(tmp_path) as server:
-        for root in (tmp_path, server.address):
+        for root in (tmp_path, server.url):
             assert selected(root, ["com"]) == (want, {"cdx"})
 
 
@@ -205,5 +205,5 @@ def test_every_line_that_may_be_meant_is_in_a_member_that_is_read(keys: list[str
         assert Counter(meant) - Counter(read) == Counter()
 
 
-def test_addresses_of_hosts_are_searched_in_both_orders() -> None:
+def test_urls_of_hosts_are_searched_in_both_orders() -> None:
     assert {first for first, _ in cluster.key_ranges("1.2.3.4")} == {b"4,3,2,1)", b"4,3,2,1:", b"1,2,3,4)", b"1,2,3,4:"}

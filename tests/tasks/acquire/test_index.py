@@ -63,7 +63,7 @@ def test_domains_are_hosts_and_all_below_them(data_dir: Path) -> None:
     domain = max((host for host in hosts if host.startswith("www.")), key=lambda host: hosts[host])[4:]
     want = sum(n for host, n in hosts.items() if host == domain or host.endswith(f".{domain}"))
     with serve(root) as server:
-        found = by_unit(recipe("common-crawl", server.address, crawls=CRAWLS, select={"domains": [domain]}))
+        found = by_unit(recipe("common-crawl", server.url, crawls=CRAWLS, select={"domains": [domain]}))
         assert sum(len(outcomes) for _, outcomes in found) == want
         read = {path: n for path, n in server.requests.items() if path.endswith(".warc.gz")}
     assert read

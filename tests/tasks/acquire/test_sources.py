@@ -37,7 +37,7 @@ def crawl(root: str | Path, *crawls: str, max_files: int | None = None) -> Commo
 def test_a_plan_is_the_same_from_every_kind_of_root(tree: Path) -> None:
     plans = [common_crawl.plan("web", crawl(root), 17) for root in (tree, f"{tree}/", tree.as_uri())]
     with serve(tree) as server:
-        plans.append(common_crawl.plan("web", crawl(server.address), 17))
+        plans.append(common_crawl.plan("web", crawl(server.url), 17))
     assert all(plan == plans[0] for plan in plans)
     assert [unit.locator[-9:] for unit in plans[0]] == [f"{i}.warc.gz" for i in range(6)]
     assert {unit.snapshot for unit in plans[0]} == {"CC-MAIN-2026-34"}
@@ -65,7 +65,7 @@ def test_files_are_fetched_with_their_digest(tree: Path) -> None:
     want = hashlib.sha256(locator.encode()).hexdigest()
     with fetch(str(tree), locator) as file:
         assert (file.sha256, file.size, file.path) == (want, len(locator), tree / locator)
-    with serve(tree, lambda n, path: "cut" if n == 1 else None) as server, fetch(server.address, locator) as file:
+    with serve(tree, lambda n, path: "cut" if n == 1 else None) as server, fetch(server.url, locator) as file:
         assert (file.sha256, file.size) == (want, len(locator))
         assert file.path.read_bytes() == locator.encode()
     assert not file.path.exists()
@@ -80,8 +80,8 @@ def test_what_is_missing_says_so(tree: Path) -> None:
         pass
     with serve(tree) as server:
         with pytest.raises(NotFound, match="answers 404"):
-            common_crawl.plan("web", crawl(server.address, "CC-MAIN-1999-01"), 17)
-        with pytest.raises(Unavailable, match="is missing"), fetch(server.address, "gone.warc.gz"):
+            common_crawl.plan("web", crawl(server.url, "CC-MAIN-1999-01"), 17)
+        with pytest.raises(Unavailable, match="is missing"), fetch(server.url, "gone.warc.gz"):
             pass
 
 

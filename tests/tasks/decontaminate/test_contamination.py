@@ -92,7 +92,7 @@ class Made:
         return report(self.store, self.built[name].manifest, **asked)
 
     def found(self, name: str) -> dict[str, set[str]]:
-        """Item -> last part of the addresses that hold it."""
+        """Item -> last part of the URLs that hold it."""
         return {g["item"]: {d["url"].split("/")[-1] for d in g["documents"]} for g in self.report(name)["items"]}
 
 

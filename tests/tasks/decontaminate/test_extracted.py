@@ -21,7 +21,7 @@ WHOLE = 0.9
 
 @pytest.fixture(scope="module")
 def extracted(data_dir) -> dict[str, str]:
-    """Address -> text by mode `auto` of every page with planted items and of every look-alike."""
+    """URL -> text by mode `auto` of every page with planted items and of every look-alike."""
     crawl = data_dir / "mini-crawl"
     wanted = {row["url"] for row in read_lines(crawl / "planted.jsonl")} | _lookalikes(data_dir)
     found: dict[str, str] = {}

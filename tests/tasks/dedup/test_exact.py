@@ -1,4 +1,4 @@
-"""Exact duplicates: by text, payload and address; who stays is declared."""
+"""Exact duplicates: by text, payload and URL; who stays is declared."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_preference_that_is_not_known_says_what_is(tmp_path):
         by_score(["quality:prose", "quality:prose"])
 
 
-def test_payload_text_and_address_in_turn_with_one_keeper_at_the_end(tmp_path):
+def test_payload_text_and_url_in_turn_with_one_keeper_at_the_end(tmp_path):
     other = families(2, 0)[1].text
     docs = [
         Doc("longest", other + " and more" * 20, "2026-03", "https://www.example.org/page/"),
@@ -96,7 +96,7 @@ def test_payload_text_and_address_in_turn_with_one_keeper_at_the_end(tmp_path):
         doc_id("page"): "same_url",
     }
     assert {v["keeper"] for v in gone.values()} == {doc_id("longest")}
-    assert all(v["similarity"] is None for v in gone.values())  # equal to it by address only
+    assert all(v["similarity"] is None for v in gone.values())  # equal to it by URL only
     assert {v["cluster_size"] for v in gone.values()} == {4}
     assert receipt.counters["exact.docs_out"] == 2
 
@@ -119,7 +119,7 @@ def test_each_snapshot_alone_where_the_policy_says_so(tmp_path):
         (" example.org/p ", "http://example.org/p"),
     ],
 )
-def test_addresses_of_one_page(one, other):
+def test_urls_of_one_page(one, other):
     assert normalised(one) == normalised(other)
 
 
@@ -134,7 +134,7 @@ def test_addresses_of_one_page(one, other):
         ("", "http://example.org"),
     ],
 )
-def test_addresses_of_different_pages(one, other):
+def test_urls_of_different_pages(one, other):
     assert normalised(one) != normalised(other)
 
 

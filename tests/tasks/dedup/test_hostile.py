@@ -39,7 +39,7 @@ def test_a_bucket_of_boilerplate_costs_few_comparisons(tmp_path, data_dir):
     assert time.process_time() - began < 60
     assert near.counters["near.docs_out"] == 1
     assert near.facts["comparisons"] <= 30_000
-    assert near.facts["crowded_buckets"] > 0  # told that not all its pairs are compared
+    assert near.facts["crowded_buckets"] > 0  # the facts say that not all its pairs are compared
 
 
 def test_tiny_documents_are_no_near_duplicates_of_one_another(tmp_path, data_dir):

@@ -1,4 +1,4 @@
-"""Repeated lines and passages become edits; the most frequent are told before they are cut."""
+"""Repeated lines and passages become edits; the most frequent are reported before they are cut."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tasks.dedup.test_near import inline, whole
 
 
 def cut(parts, made, store):
-    """Texts by name as view `final` has them, and what was told."""
+    """Texts by name as view `final` has them, and what was reported."""
     held = shards(parts, made, store)
     exact = dedup.exact(held, made, store).receipt
     near = dedup.near_over(inline, whole, held, exact, made, store, None)[-1].receipt

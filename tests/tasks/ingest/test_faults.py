@@ -14,7 +14,7 @@ from corpusmill.config import Recipe, parse_recipe
 from corpusmill.store import Store, open_store
 from tasks.acquire.fetch import http
 from tasks.acquire.fetch.rate_limit import Traffic, watched
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tasks.ingest import Ingested
 from tests.faultproxy import FaultProxy, Faults, faulty
 from tests.tasks.ingest.crawls import run
@@ -37,10 +37,10 @@ def archives(server: FaultProxy, before: Counter[str]) -> set[str]:
 def test_crawls_come_in_through_faults_as_on_a_calm_day(
     data_dir: Path, tmp_path: Path, max_files: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = Patience(attempts=25, sleep=lambda seconds: None)
+    quick = Retries(attempts=25, sleep=lambda seconds: None)
     for name in ("get", "download", "length"):
-        with_patience = lambda *args, real=getattr(http, name), **keys: real(*args, quick, **keys)  # noqa: E731
-        monkeypatch.setattr(http, name, with_patience)
+        with_retries = lambda *args, real=getattr(http, name), **keys: real(*args, quick, **keys)  # noqa: E731
+        monkeypatch.setattr(http, name, with_retries)
     tree = tmp_path / "tree"
     shutil.copytree(data_dir / "mini-crawl", tree)
     (tree / "collinfo.json").chmod(0o644)
@@ -62,7 +62,7 @@ def test_crawls_come_in_through_faults_as_on_a_calm_day(
             announced(*crawls)
             want, _ = ingested(tree, calm)
             before = Counter(server.requests)
-            done, traffic = ingested(server.address, stormy)
+            done, traffic = ingested(server.url, stormy)
             asked.add(traffic)
             assert done.digest == want.digest
             assert [manifest["snapshot"]["id"] for _, manifest in done.published] == ([new] if new else [])

@@ -48,7 +48,7 @@ def files_of(crawl: str) -> Counter[str]:
 
 def test_a_crawl_is_fetched_once_and_the_next_one_when_it_comes(root: Path, store: Store) -> None:
     with serve(root) as server:
-        wanted = recipe(server.address)
+        wanted = recipe(server.url)
         first = run(wanted, store)
         assert bodies(server) == files_of(OLD)
         assert (len(first.published), first.units_run) == (1, FILES)
@@ -103,7 +103,7 @@ def test_a_server_that_fails_often_changes_no_digest_and_no_file_is_read_twice(r
 
     calm = run(recipe(root), open_store(tmp_path / "calm", create=True))
     with serve(root, fault) as server:
-        stormy = run(recipe(server.address), open_store(tmp_path / "stormy", create=True))
+        stormy = run(recipe(server.url), open_store(tmp_path / "stormy", create=True))
     assert stormy.digest == calm.digest
     assert stormy.units_run == FILES
 
@@ -114,11 +114,11 @@ def test_a_crawl_that_was_broken_off_goes_on_where_it_was(root: Path, store: Sto
     gone.unlink()
     with serve(root) as server:
         with pytest.raises(Unavailable):
-            run(recipe(server.address), store)
+            run(recipe(server.url), store)
         bodies(server)
         assert store.history("web-documents") == []
         gone.write_bytes(data)
-        resumed = run(recipe(server.address), store)
+        resumed = run(recipe(server.url), store)
         assert bodies(server) == Counter([locator(OLD, 1)])
     assert (resumed.units_run, resumed.units_reused, len(resumed.published)) == (1, FILES - 1, 1)
 
@@ -241,7 +241,7 @@ def test_a_crawl_that_is_announced_only_is_left_out_said_and_taken_another_time(
 ) -> None:
     latest = "CC-MAIN-2026-39"
     with serve(root) as server:
-        wanted = recipe(server.address, *crawls)
+        wanted = recipe(server.url, *crawls)
         first = run(wanted, store)
         announce(root, NEW)
         with heard() as said:

@@ -55,7 +55,7 @@ def test_a_killed_ingestion_goes_on_where_it_was(tmp_path: Path, finished: int) 
     want = run(recipe(tmp_path / "tree"), open_store(tmp_path / "calm", create=True))
 
     def hold(number: int, path: str) -> None:
-        """Requests for archives wait once so many units are finished, so that the kill meets them at work."""
+        """Requests for archives wait once that number of units are finished, so that the kill meets them at work."""
         if path.endswith(".warc.gz") and not go_on.is_set() and receipts(tmp_path) >= finished:
             reached.set()
             go_on.wait(WAIT_S)
@@ -64,7 +64,7 @@ def test_a_killed_ingestion_goes_on_where_it_was(tmp_path: Path, finished: int) 
         wanted = Counter(locator(OLD, number) for number in range(FILES))
         deadline = time.monotonic() + WAIT_S
         server.fault = lambda number, path: hold(number, path) if server.requests[path] else None  # not of sizes
-        killed = mill(tmp_path, server.address)
+        killed = mill(tmp_path, server.url)
         try:
             assert reached.wait(deadline - time.monotonic())
         finally:
@@ -74,7 +74,7 @@ def test_a_killed_ingestion_goes_on_where_it_was(tmp_path: Path, finished: int) 
         assert finished <= done < FILES
         assert open_store(tmp_path / "store").history("web-documents") == []
 
-        again = mill(tmp_path, server.address)
+        again = mill(tmp_path, server.url)
         out, _ = again.communicate(timeout=WAIT_S)
         told = json.loads(out)
         fetched = Counter({path: n for path, n in server.requests.items() if path.endswith(".warc.gz")})
@@ -86,7 +86,7 @@ def test_a_killed_ingestion_goes_on_where_it_was(tmp_path: Path, finished: int) 
         assert server.sizes == wanted  # asked before the kill, and remembered
 
         before = Counter(server.requests)
-        last = mill(tmp_path, server.address)
+        last = mill(tmp_path, server.url)
         out, _ = last.communicate(timeout=WAIT_S)
         assert json.loads(out)["published"] == []
         assert server.requests - before == {"collinfo.json": 1}

@@ -41,16 +41,16 @@ def sizes(root: Path, crawl: str) -> int:
 def test_a_plan_counts_what_is_done_and_what_is_new(root: Path, tmp_path: Path) -> None:
     store = open_store(tmp_path / "store", create=True)
     with serve(root) as server:
-        before = plan(recipe(server.address), store).to_json()
+        before = plan(recipe(server.url), store).to_json()
         assert (before["files"], before["done"]) == (FILES, 0)
         assert before["bytes"] == before["bytes_to_read"] == sizes(root, OLD)
         assert before["requests"] == 1 + 1 + 2 * FILES  # collinfo.json, warc.paths.gz, the files' sizes, the files
         assert before["task_runs"] == {"build-dataset": 3 + 1 + 1 + 3 + 1 + 1, "ingest-crawl": 3, "most": TASK_RUNS}
         assert [part["new"] for part in before["sources"]] == [True]
 
-        run(recipe(server.address), store)
+        run(recipe(server.url), store)
         add_crawl(root, NEW)
-        after = plan(recipe(server.address, OLD, "newest"), store).to_json()
+        after = plan(recipe(server.url, OLD, "newest"), store).to_json()
         assert [(p["snapshot"], p["files"], p["done"], p["new"]) for p in after["sources"]] == [
             (OLD, FILES, FILES, False),
             (NEW, FILES, 0, True),
@@ -67,7 +67,7 @@ def test_a_plan_reads_no_archive_and_writes_nothing(root: Path, tmp_path: Path) 
     add_crawl(root, NEW)
     before = state(tmp_path)
     with serve(root) as server:
-        assert plan(recipe(server.address), store).to_json()["files"] == FILES
+        assert plan(recipe(server.url), store).to_json()["files"] == FILES
         assert not [path for path in server.requests if path.endswith(".warc.gz")]
         assert server.sizes == {locator(NEW, number): 1 for number in range(FILES)}
     assert state(tmp_path) == before
@@ -101,7 +101,7 @@ def test_a_crawl_of_90_000_files_takes_at_most_300_task_runs_and_a_dozen_questio
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"w" * size)
     with serve(tmp_path) as server:
-        planned = plan(recipe(server.address), None).to_json()
+        planned = plan(recipe(server.url), None).to_json()
         assert server.requests.total() + server.sizes.total() <= SAMPLED + 4
     assert (planned["files"], planned["bytes"]) == (count, count * size)
     assert planned["sources"][0]["sampled"]
@@ -136,19 +136,19 @@ def test_large_files_are_counted_by_their_blocks_before_and_after_they_are_asked
     each = [-(-(root / locator(OLD, number)).stat().st_size // 1500) for number in range(FILES)]
     assert min(each) > 1
     with serve(root) as server:
-        before = plan(recipe(server.address), store).to_json()
+        before = plan(recipe(server.url), store).to_json()
         assert (before["files"], before["sources"][0]["to_ask"]) == (sum(each), FILES)
         assert before["bytes"] == sizes(root, OLD)
         assert before["requests_at_least"]
         assert before["task_runs"]["ingest-crawl"] == sum(each)
         server.requests.clear()
         server.sizes.clear()
-        done = run(recipe(server.address), store)
+        done = run(recipe(server.url), store)
         assert done.units_run == sum(each)
         blocks = before["requests"] - 2 - FILES
         assert server.sizes.total() == FILES
         assert server.requests.total() <= 2 + blocks  # two edges of such small blocks are seen at one look
-        after = plan(recipe(server.address), store).to_json()
+        after = plan(recipe(server.url), store).to_json()
         assert (after["files"], after["done"], after["requests"]) == (sum(each), sum(each), 2)
         assert server.sizes.total() == FILES
         again = run(recipe(root), open_store(tmp_path / "other", create=True))

@@ -52,7 +52,7 @@ def test_an_ingestion_says_and_keeps_what_its_processes_asked(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     with serve(root, busy_twice) as server:
-        asked = command("ingest", tmp_path, server.address)
+        asked = command("ingest", tmp_path, server.url)
         assert cli.run((*asked, "--create-store", "--json")) == 0
         done = json.loads(capsys.readouterr().out)
         total = server.requests.total() + server.sizes.total()
@@ -85,7 +85,7 @@ def test_an_ingestion_says_and_keeps_what_its_processes_asked(
 def test_a_run_that_fails_keeps_its_count_too(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (root / locator(OLD, 1)).unlink()
     with serve(root) as server:
-        assert cli.run((*command("ingest", tmp_path, server.address), "--create-store")) == 7
+        assert cli.run((*command("ingest", tmp_path, server.url), "--create-store")) == 7
         (run,) = kept(open_store(tmp_path / "store"))
         assert (run["ended"], run["manifest"]) == ("failed", None)
         assert run["traffic"]["requests"] == server.requests.total() + server.sizes.total()

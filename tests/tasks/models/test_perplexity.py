@@ -121,7 +121,7 @@ def test_models_equal_plain_python(tmp_path_factory, documents, order: int, prun
 
 @pytest.fixture(scope="module")
 def long_text() -> list[str]:
-    """Some 20,000 words with so many repetitions that every order has discounts of its own."""
+    """Some 20,000 words with enough repetitions that every order has discounts of its own."""
     rng = np.random.default_rng(5)
     words = np.array([f"w{i}" for i in range(400)])
     ranks = np.minimum((rng.pareto(1.0, 20_000) * 4).astype(int), 399)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from corpusmill.extractor.model.overlap import shared, words_of
-from corpusmill.extractor.model.product import MIN_FOUND_WORDS, described, told
+from corpusmill.extractor.model.product import MIN_FOUND_WORDS, by_description, described
 from corpusmill.extractor.page import Page
 from corpusmill.extractor.scan.scan import scan
 
@@ -52,17 +52,17 @@ def test_what_tells_a_product_is_seen_wherever_it_stands(at: int) -> None:
 def test_odds_rise_in_the_description_and_fall_elsewhere() -> None:
     page = scan(page_of({}))
     given = np.array([0.5, 0.5, 0.5])
-    found = told(page, given, ABOUT)
+    found = by_description(page, given, ABOUT)
     assert found == pytest.approx([0.8176, 0.1824, 0.1824], abs=1e-4)
-    assert told(page, np.array([0.0, 1.0, 0.0]), ABOUT).tolist() == pytest.approx([0.0, 1.0, 0.0])
+    assert by_description(page, np.array([0.0, 1.0, 0.0]), ABOUT).tolist() == pytest.approx([0.0, 1.0, 0.0])
 
 
 def test_a_description_that_is_not_on_the_page_says_nothing() -> None:
     page = scan(page_of({}))
     given = np.array([0.5, 0.5, 0.5])
     for description in ("", "Something else", "Buy", " ".join(ABOUT.split()[: MIN_FOUND_WORDS - 5])):
-        assert told(page, given, description) is given
-    assert len(told(scan(b""), np.zeros(0), ABOUT)) == 0
+        assert by_description(page, given, description) is given
+    assert len(by_description(scan(b""), np.zeros(0), ABOUT)) == 0
 
 
 def test_lines_share_pairs_of_words() -> None:

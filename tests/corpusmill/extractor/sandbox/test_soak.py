@@ -59,7 +59,7 @@ def test_memory_after_many_extractions_and_faults_among_them(
             if done in (WARMED_UP, EXTRACTIONS):
                 memory[done] = module._rss_mb(sandbox._worker._process.pid)
         assert sandbox.restarts == 0
-        print(f"{mode}: MiB after so many extractions {memory}")
+        print(f"{mode}: MiB after each number of extractions {memory}")
         assert memory[EXTRACTIONS] <= MAX_GROWTH * memory[WARMED_UP]
         planted = [*pages[:50], fault("crash"), *pages[50:100], fault("memory"), *pages[100:150]]
         found = sandbox.extract(planted)

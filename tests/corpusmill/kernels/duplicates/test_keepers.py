@@ -224,7 +224,7 @@ def test_preference_is_length_then_date_then_id():
 @settings(max_examples=80, deadline=None)
 @given(corpora(), corpora())
 def test_documents_kept_before_stay_and_are_preferred_to_all_others(old, new):
-    """The same as searching the old and the new together, the old ones first and told to have nothing in common."""
+    """The same as searching the old and the new together, the old ones first, as if they had nothing in common."""
     old_documents, old_keys, _ = old
     documents, keys, rank = new
     apart = [d or {1000 * (i + 1)} for i, d in enumerate(old_documents)]

@@ -31,7 +31,7 @@ class Found:
 
 
 def deduplicate(documents: list[str], *, order: np.ndarray | None = None, max_pivots: int = 4) -> Found:
-    """Keepers of documents, searched in the given order and told in the original one."""
+    """Keepers of documents, searched in the given order and given in the original one."""
     order = np.arange(len(documents)) if order is None else order
     text = pa.array([documents[d] for d in order], pa.large_string())
     signed = minhash.signatures(text, ngram=NGRAM, num_perm=BANDS * ROWS, seed=17)

@@ -233,7 +233,7 @@ def test_hits_do_not_depend_on_order_or_slices_of_the_input(benchmark_index, ben
     assert set().union(*pieces) == expected
 
 
-# Contexts: by which common phrases are told from copied items.
+# Contexts: by which common phrases differ from copied items.
 
 PHRASE = "read the passage below and then choose the best answer to it"
 QUIZ = [("b", str(i), f"{PHRASE} {word} is what kind of thing in this world") for i, word in enumerate(("tin", "oak"))]

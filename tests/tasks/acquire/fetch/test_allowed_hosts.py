@@ -11,9 +11,9 @@ import pytest
 
 from corpusmill.errors import Unavailable
 from tasks.acquire.fetch import allowed_hosts
-from tasks.acquire.fetch.allowed_hosts import check_address, check_redirect
+from tasks.acquire.fetch.allowed_hosts import check_redirect, check_source
 from tasks.acquire.fetch.http import get
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tests.tasks.acquire.server import serve
 
 ADDRESSES = {
@@ -32,14 +32,14 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, port: [(0, 0, 0, "", (ADDRESSES[host], 0))])
 
 
-def test_only_http_and_https_are_addresses() -> None:
-    for address in ("file:///etc/passwd", "ftp://example.org/", "http:///x", "gopher://x", "http://a:b/", "//x/y"):
+def test_only_http_and_https_are_read() -> None:
+    for url in ("file:///etc/passwd", "ftp://example.org/", "http:///x", "gopher://x", "http://a:b/", "//x/y"):
         with pytest.raises(Unavailable):
-            check_address(address)
+            check_source(url)
 
 
 @pytest.mark.parametrize(
-    ("address", "private"),
+    ("url", "private"),
     [
         ("http://public.example/a", False),
         ("http://inside.example/a", True),
@@ -48,8 +48,8 @@ def test_only_http_and_https_are_addresses() -> None:
         ("http://127.0.0.1/a", True),
     ],
 )
-def test_a_root_may_be_private(names: None, address: str, private: bool) -> None:
-    assert check_address(address) is private
+def test_a_root_may_be_private(names: None, url: str, private: bool) -> None:
+    assert check_source(url) is private
 
 
 def test_a_public_host_may_not_lead_to_a_private_one(names: None) -> None:
@@ -62,11 +62,11 @@ def test_a_public_host_may_not_lead_to_a_private_one(names: None) -> None:
 
 def test_link_local_addresses_are_for_nobody_unless_allowed(names: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unavailable, match="link-local"):
-        check_address("http://cloud.example/latest/meta-data")
+        check_source("http://cloud.example/latest/meta-data")
     with pytest.raises(Unavailable, match="link-local"):
         check_redirect("http://127.0.0.1/a", "http://cloud.example/", private=True)
     monkeypatch.setenv("CORPUSMILL_ALLOW_HOSTS", "cloud.example, inside.example")
-    assert check_address("http://cloud.example/x")
+    assert check_source("http://cloud.example/x")
     assert check_redirect("http://public.example/a", "http://inside.example/", private=False)
 
 
@@ -86,10 +86,10 @@ def test_a_name_that_changes_its_address_behind_the_check_is_refused(
 
         monkeypatch.setattr(socket, "getaddrinfo", resolve)
         with pytest.raises(Unavailable, match=r"rebound\.example leads to 127\.0\.0\.1"):
-            get(f"http://rebound.example:{port}/file", Patience(attempts=1))
+            get(f"http://rebound.example:{port}/file", Retries(attempts=1))
         assert not server.requests
         monkeypatch.setenv("CORPUSMILL_ALLOW_HOSTS", "rebound.example")
-        assert get(f"http://rebound.example:{port}/file", Patience(attempts=1)) == b"secret"
+        assert get(f"http://rebound.example:{port}/file", Retries(attempts=1)) == b"secret"
 
 
 def test_every_hop_of_a_redirect_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +103,8 @@ def test_every_hop_of_a_redirect_is_checked(tmp_path: Path, monkeypatch: pytest.
     )
     with serve(tmp_path) as server:
         server.fault = lambda n, path: {"a": "redirect:/b", "b": "redirect:/file"}.get(path)
-        assert get(f"{server.address}/a") == b"x"
-        assert [address.rpartition("/")[2] for address in checked] == ["b", "file"]
+        assert get(f"{server.url}/a") == b"x"
+        assert [url.rpartition("/")[2] for url in checked] == ["b", "file"]
 
 
 def test_an_ipv4_address_written_as_ipv6_is_what_it_is() -> None:

@@ -1,4 +1,4 @@
-"""Downloads through faults: the same bytes, patiently, and no further than permitted."""
+"""Downloads through faults: the same bytes after retries, and no further than permitted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from corpusmill.errors import NotFound, Unavailable
 from tasks.acquire.fetch import http
 from tasks.acquire.fetch.http import download, get
-from tasks.acquire.fetch.retries import DEFAULT, Again, Patience, persist
+from tasks.acquire.fetch.retries import DEFAULT, Again, Retries, persist
 from tests.tasks.acquire.server import serve
 
 DATA = random.Random(5).randbytes(3_000_000)
@@ -27,20 +27,20 @@ def folder(tmp_path: Path) -> Path:
 class Waits(list[float]):
     """Collects waits instead of waiting."""
 
-    def patience(self, **options: float) -> Patience:
-        return Patience(sleep=self.append, **options)  # type: ignore[arg-type]
+    def retries(self, **options: float) -> Retries:
+        return Retries(sleep=self.append, **options)  # type: ignore[arg-type]
 
 
-def fetched(address: str, patience: Patience = DEFAULT) -> bytes:
+def fetched(url: str, retries: Retries = DEFAULT) -> bytes:
     out = io.BytesIO()
-    assert download(address, out, patience) == len(out.getvalue())
+    assert download(url, out, retries) == len(out.getvalue())
     return out.getvalue()
 
 
 def test_a_download_is_the_file(folder: Path) -> None:
     with serve(folder) as server:
-        assert fetched(f"{server.address}/file") == DATA
-        assert get(f"{server.address}/file") == DATA
+        assert fetched(f"{server.url}/file") == DATA
+        assert get(f"{server.url}/file") == DATA
         assert server.requests == {"file": 2}
 
 
@@ -48,7 +48,7 @@ def test_a_download_is_the_file(folder: Path) -> None:
 def test_faults_change_nothing_but_the_time(folder: Path, faults: list[str]) -> None:
     waits = Waits()
     with serve(folder, lambda n, _: faults[n - 1] if n <= len(faults) else None) as server:
-        assert fetched(f"{server.address}/file", waits.patience(attempts=4)) == DATA
+        assert fetched(f"{server.url}/file", waits.retries(attempts=4)) == DATA
         assert len(waits) == len(faults)
         assert server.ranges["file"] > 0 or "cut" not in faults
 
@@ -60,18 +60,18 @@ def test_a_resource_that_changes_between_attempts_starts_again(folder: Path) -> 
         return "cut" if number == 1 else None
 
     with serve(folder, fault) as server:
-        assert fetched(f"{server.address}/file", Waits().patience()) == DATA[::-1]
+        assert fetched(f"{server.url}/file", Waits().retries()) == DATA[::-1]
 
 
 def test_a_server_without_ranges_starts_again(folder: Path) -> None:
     with serve(folder, lambda n, _: "cut" if n == 1 else "no-ranges") as server:
-        assert fetched(f"{server.address}/file", Waits().patience()) == DATA
+        assert fetched(f"{server.url}/file", Waits().retries()) == DATA
 
 
 def test_a_server_that_stays_busy_is_unavailable(folder: Path) -> None:
     waits = Waits()
     with serve(folder, lambda n, _: "503") as server, pytest.raises(Unavailable, match="answers 503; tried 5 times"):
-        get(f"{server.address}/file", waits.patience(attempts=5, backoff_s=1, max_wait_s=4))
+        get(f"{server.url}/file", waits.retries(attempts=5, backoff_s=1, max_wait_s=4))
     assert len(waits) == 4
     assert all(0.5 * 2**i <= wait <= min(4, 1.5 * 2**i) for i, wait in enumerate(waits))
 
@@ -88,14 +88,14 @@ def test_retry_after_is_honoured_within_bounds() -> None:
             raise failure
         return b"done"
 
-    assert persist("x", waits.patience(max_wait_s=60), attempt, lambda: 0) == b"done"
+    assert persist("x", waits.retries(max_wait_s=60), attempt, lambda: 0) == b"done"
     assert waits == [7, 60]
 
 
 def test_a_missing_file_is_not_tried_again(folder: Path) -> None:
     with serve(folder) as server:
         with pytest.raises(NotFound, match="answers 404"):
-            get(f"{server.address}/other")
+            get(f"{server.url}/other")
         assert server.requests == {"other": 1}
 
 
@@ -104,17 +104,17 @@ def test_nobody_listening_is_unavailable() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(Unavailable, match="cannot be fetched"):
-        get(f"http://127.0.0.1:{port}/file", Waits().patience(attempts=2))
+        get(f"http://127.0.0.1:{port}/file", Waits().retries(attempts=2))
 
 
 def test_redirects_are_followed_to_http_only(folder: Path) -> None:
     with serve(folder) as other, serve(folder) as server:
-        server.fault = lambda n, path: f"redirect:{other.address}/file"
-        assert get(f"{server.address}/old") == DATA
+        server.fault = lambda n, path: f"redirect:{other.url}/file"
+        assert get(f"{server.url}/old") == DATA
         for target in ("file:///etc/passwd", "ftp://example.org/x"):
             server.fault = lambda n, path, to=target: f"redirect:{to}"  # type: ignore[misc]
             with pytest.raises(Unavailable, match="only http and https"):
-                get(f"{server.address}/old")
+                get(f"{server.url}/old")
         server.fault = lambda n, path: "redirect:/again"
         with pytest.raises(Unavailable, match="more than 5 times"):
-            get(f"{server.address}/old")
+            get(f"{server.url}/old")

@@ -1,4 +1,4 @@
-"""Bodies that come damaged: told by stated checksums or by those of gzip, fetched again, and at last believed."""
+"""Bodies that come damaged: found by stated checksums or by those of gzip, fetched again, and at last believed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpusmill.errors import Unavailable
-from tasks.acquire.fetch.checksums import Witness, stated_checksums
+from tasks.acquire.fetch.checksums import Checksums, stated_checksums
 from tasks.acquire.fetch.http import download, get, get_range
 from tasks.acquire.fetch.rate_limit import watched
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tests.corpusmill.readers.archives import members, pages
 from tests.faultproxy import Faults, faulty
 
 WARC = members(pages(60))
 NOISE = random.Random(3).randbytes(50_000)
-QUIET = Patience(attempts=25, sleep=lambda seconds: None)
+QUIET = Retries(attempts=25, sleep=lambda seconds: None)
 
 
-def fetched(address: str) -> bytes:
+def fetched(url: str) -> bytes:
     out = io.BytesIO()
-    download(address, out, QUIET)
+    download(url, out, QUIET)
     return out.getvalue()
 
 
@@ -51,8 +51,8 @@ def test_faults_do_not_change_a_byte_where_checksums_are_stated(folder: Path, fa
     with faulty(folder, faults) as server, watched() as traffic:
         for number in range(40):
             name = f"{number}.{kind}"
-            assert fetched(f"{server.address}/{name}") == (folder / name).read_bytes()
-            assert get(f"{server.address}/{name}", QUIET) == (folder / name).read_bytes()
+            assert fetched(f"{server.url}/{name}") == (folder / name).read_bytes()
+            assert get(f"{server.url}/{name}", QUIET) == (folder / name).read_bytes()
     assert traffic.damaged == server.faults["flip"]
     assert traffic.retries == server.faults["busy"] + server.faults["cut"] + server.faults["reset"]
     assert faults is RATES or min(server.faults[kind] for kind in ("busy", "cut", "flip", "reset")) > 5
@@ -63,7 +63,7 @@ def test_gzip_tells_damage_where_nothing_is_stated(folder: Path) -> None:
     with faulty(folder, HARD, checksums=False) as server, watched() as traffic:
         for number in range(40):
             name = f"{number}.warc.gz"
-            got = fetched(f"{server.address}/{name}")
+            got = fetched(f"{server.url}/{name}")
             assert gzip.decompress(got) == gzip.decompress((folder / name).read_bytes())
     assert 0 <= server.faults["flip"] - traffic.damaged <= 2
     assert traffic.damaged > 5
@@ -77,7 +77,7 @@ def test_what_is_stored_damaged_is_fetched_twice_and_believed(tmp_path: Path) ->
     for name, data in (("broken.warc.gz", bytes(broken)), ("cut.warc.gz", WARC[:-9])):
         for checksums, times in ((True, 1), (False, 2)):
             with faulty(tmp_path, checksums=checksums) as server:
-                assert fetched(f"{server.address}/{name}") == data
+                assert fetched(f"{server.url}/{name}") == data
                 assert server.requests[f"/{name}"] == times
 
 
@@ -87,7 +87,7 @@ def test_damage_that_is_another_each_time_is_unavailable(tmp_path: Path) -> None
         faulty(tmp_path, Faults(flip=0.999999)) as server,
         pytest.raises(Unavailable, match="came damaged 3 times"),
     ):
-        get(f"{server.address}/x", Patience(attempts=3))
+        get(f"{server.url}/x", Retries(attempts=3))
 
 
 def test_ranges_are_verified_by_the_members_in_them(folder: Path) -> None:
@@ -95,9 +95,9 @@ def test_ranges_are_verified_by_the_members_in_them(folder: Path) -> None:
     begin, size = len(b"".join(parts[:5])), len(b"".join(parts[5:12]))
     with faulty(folder, HARD, checksums=False) as server:
         for _ in range(25):
-            got = get_range(f"{server.address}/7.warc.gz", begin, size, QUIET)
+            got = get_range(f"{server.url}/7.warc.gz", begin, size, QUIET)
             assert gzip.decompress(got) == b"".join(pages(12)[5:])
-        assert get_range(f"{server.address}/7.warc.gz", begin + 3, 50, QUIET) == parts[5][3:53]
+        assert get_range(f"{server.url}/7.warc.gz", begin + 3, 50, QUIET) == parts[5][3:53]
         assert server.faults["flip"] > 2
 
 
@@ -121,10 +121,10 @@ def b64(data: bytes) -> str:
 def test_checksums_that_servers_state(headers: dict[str, str], algorithm: str) -> None:
     assert set(stated_checksums(headers)) == {algorithm}
     for data, wrong in ((NOISE, False), (NOISE[:-1] + b"\x00", True)):
-        witness = Witness(headers)
+        checksums = Checksums(headers)
         for at in range(0, len(data), 7000):
-            witness.update(data[at : at + 7000])
-        assert witness.contradicts() is wrong
+            checksums.update(data[at : at + 7000])
+        assert checksums.contradicts() is wrong
 
 
 @pytest.mark.parametrize(
@@ -153,12 +153,12 @@ def test_members_are_judged_alike_however_they_arrive(contents: list[bytes], ste
     data = b"".join(map(gzip.compress, contents)) + bytes(padding)
 
     def verdict(data: bytes) -> bool:
-        witness, at, turn = Witness({}), 0, 0
+        checksums, at, turn = Checksums({}), 0, 0
         while at < len(data):
             step = steps[turn % len(steps)]
-            witness.update(data[at : at + step])
+            checksums.update(data[at : at + step])
             at, turn = at + step, turn + 1
-        return witness.contradicts()
+        return checksums.contradicts()
 
     assert verdict(data) is False
     assert verdict(data[: len(data) - padding - 1]) is True
@@ -168,8 +168,8 @@ def test_members_are_judged_alike_however_they_arrive(contents: list[bytes], ste
 
 def test_a_bomb_is_not_decompressed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.acquire.fetch.checksums.MAX_FREE", 2**20)
-    witness = Witness({})
-    witness.update(gzip.compress(bytes(50 * 2**20)))
-    assert witness.contradicts() is False
-    assert witness._members is not None
-    assert witness._members._out < 30 * 2**20
+    checksums = Checksums({})
+    checksums.update(gzip.compress(bytes(50 * 2**20)))
+    assert checksums.contradicts() is False
+    assert checksums._members is not None
+    assert checksums._members._out < 30 * 2**20

@@ -11,7 +11,7 @@ from corpusmill.config import Recipe, parse_recipe
 from corpusmill.store import open_store
 from tasks.acquire.fetch import http, rate_limit
 from tasks.acquire.fetch.rate_limit import Traffic, watched
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tasks.chain import Built, build
 from tests.faultproxy import Faults, faulty
 
@@ -48,12 +48,12 @@ def plain(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
 def test_faults_do_not_change_the_manifest(
     plain: Built, data_dir: Path, tmp_path: Path, faults: Faults, checksums: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = Patience(attempts=25, sleep=lambda seconds: None)
+    quick = Retries(attempts=25, sleep=lambda seconds: None)
     for name in ("get", "download", "length"):
-        with_patience = lambda *args, real=getattr(http, name), **keys: real(*args, quick, **keys)  # noqa: E731
-        monkeypatch.setattr(http, name, with_patience)
+        with_retries = lambda *args, real=getattr(http, name), **keys: real(*args, quick, **keys)  # noqa: E731
+        monkeypatch.setattr(http, name, with_retries)
     with faulty(data_dir / "mini-crawl", faults, checksums=checksums) as server:
-        done, traffic = built(server.address, tmp_path / "store")
+        done, traffic = built(server.url, tmp_path / "store")
         assert done.digest == plain.digest
         assert done.units_run == plain.units_run
         assert traffic.retries == server.faults["busy"] + server.faults["cut"] + server.faults["reset"]
@@ -61,7 +61,7 @@ def test_faults_do_not_change_the_manifest(
         if faults is HARD:
             assert min(server.faults[kind] for kind in ("busy", "cut", "flip")) > 0
         server.plan, before = Faults(), Counter(server.requests)
-        again, _ = built(server.address, tmp_path / "store")
+        again, _ = built(server.url, tmp_path / "store")
         assert again.digest == plain.digest
         assert sum(again.units_run.values()) == 0
         asked = server.requests - before

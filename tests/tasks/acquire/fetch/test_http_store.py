@@ -24,7 +24,7 @@ def test_a_store_behind_a_busy_proxy_gets_every_object_once(
     want = built(str(tmp_path / "plain"))
     open_store(s3_uri, create=True)
     with faulty(s3_server.endpoint, Faults(busy=0.3, reset=0.02, seed=11, retry_after=None)) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         assert built(s3_uri) == want
         assert proxy.faults["busy"] > 50
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.endpoint)

@@ -14,7 +14,7 @@ from corpusmill.errors import UsageError
 from tasks.acquire.fetch import rate_limit
 from tasks.acquire.fetch.http import get
 from tasks.acquire.fetch.rate_limit import Bucket, Traffic, watched
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tests.faultproxy import Faults, faulty
 from tests.tasks.acquire.server import serve
 
@@ -22,8 +22,8 @@ HELD: Counter[str] = Counter()
 
 
 @contextmanager
-def lid(host: str) -> Iterator[None]:
-    """A lid as the environment may name one."""
+def limit(host: str) -> Iterator[None]:
+    """A limit as the environment may name one."""
     HELD["now"] += 1
     HELD["most"] = max(HELD["most"], HELD["now"])
     HELD["all"] += 1
@@ -86,9 +86,9 @@ def test_a_rate_holds_back_all_threads(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("CORPUSMILL_REQUESTS_PER_S", "1000000")
     waits: list[float] = []
     with serve(tmp_path) as server:
-        host = server.address.removeprefix("http://")
+        host = server.url.removeprefix("http://")
         rate_limit._buckets[host] = Bucket(rate=10, burst=4, clock=Clock())
-        ask = lambda: get(f"{server.address}/file", Patience(sleep=waits.append))  # noqa: E731
+        ask = lambda: get(f"{server.url}/file", Retries(sleep=waits.append))  # noqa: E731
         threads = [threading.Thread(target=ask) for _ in range(10)]
         for thread in threads:
             thread.start()
@@ -102,8 +102,8 @@ def test_requests_retries_and_waits_are_counted(tmp_path: Path) -> None:
     waits: list[float] = []
     with serve(tmp_path, lambda n, path: {1: "503", 2: "reset"}.get(n)) as server, watched() as outer:
         with watched() as traffic:
-            get(f"{server.address}/file", Patience(sleep=waits.append))
-        get(f"{server.address}/file")
+            get(f"{server.url}/file", Retries(sleep=waits.append))
+        get(f"{server.url}/file")
     assert (traffic.requests, traffic.retries, traffic.received_bytes) == (3, 2, 1000)
     assert traffic.waited_s == pytest.approx(sum(waits), abs=0.01)
     assert (outer.requests, outer.received_bytes) == (4, 2000)
@@ -121,22 +121,22 @@ def test_retry_after_closes_the_host(tmp_path: Path) -> None:
         rate_limit._buckets.clear()
 
     with faulty(tmp_path, faults) as server:
-        assert get(f"{server.address}/file", Patience(sleep=sleep)) == b"x"
+        assert get(f"{server.url}/file", Retries(sleep=sleep)) == b"x"
         assert waits == [9]
         server.plan = faults
-        host = server.address.removeprefix("http://")
+        host = server.url.removeprefix("http://")
         with pytest.raises(Exception, match="answers 503"):
-            get(f"{server.address}/file", Patience(attempts=1))
+            get(f"{server.url}/file", Retries(attempts=1))
         assert 8 < rate_limit.bucket(host, True).take() <= 9
 
 
-def test_a_lid_is_held_while_a_request_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_is_held_while_a_request_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"x")
     HELD.clear()
-    monkeypatch.setenv("CORPUSMILL_HTTP_LID", f"{__name__}:lid")
+    monkeypatch.setenv("CORPUSMILL_HTTP_REQUEST_LIMIT", f"{__name__}:limit")
     with serve(tmp_path, lambda n, path: "503" if n == 1 else None) as server:
-        get(f"{server.address}/file", Patience(sleep=lambda seconds: None))
+        get(f"{server.url}/file", Retries(sleep=lambda seconds: None))
     assert HELD == {"now": 0, "most": 1, "all": 2}
-    monkeypatch.setenv("CORPUSMILL_HTTP_LID", "no.such:thing")
-    with pytest.raises(UsageError, match="CORPUSMILL_HTTP_LID"):
-        get(f"{server.address}/file")
+    monkeypatch.setenv("CORPUSMILL_HTTP_REQUEST_LIMIT", "no.such:thing")
+    with pytest.raises(UsageError, match="CORPUSMILL_HTTP_REQUEST_LIMIT"):
+        get(f"{server.url}/file")

@@ -18,7 +18,7 @@ from tasks import acquire
 from tasks.acquire import notices
 from tasks.acquire.fetch import http
 from tasks.acquire.fetch.rate_limit import watched
-from tasks.acquire.fetch.retries import Patience
+from tasks.acquire.fetch.retries import Retries
 from tasks.acquire.fetch.transport import exists, fetch, tree_files
 from tasks.acquire.listing import fits
 from tests.faultproxy import FaultProxy, Faults, faulty
@@ -27,7 +27,7 @@ from tests.tasks.acquire.reading import by_unit, outcomes, recipe
 from tests.tasks.ingest.crawls import FILES, NEW, OLD, add_crawl, run
 from tests.tasks.ingest.crawls import recipe as crawl_recipe
 
-QUIET = Patience(attempts=25, sleep=lambda seconds: None)
+QUIET = Retries(attempts=25, sleep=lambda seconds: None)
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_bucket_is_read_through_faults(
     root = upload(tmp_path)
     hard = Faults(busy=0.3, cut=0.1, flip=0.1 if checksums else 0, reset=0.05, seed=4)
     with faulty(s3_server.endpoint, hard) as proxy, watched() as traffic:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         for _ in range(40):
             assert http.get(f"{root}/x.bin", QUIET) == data
             assert http.get_range(f"{root}/x.bin", 1000, 5, QUIET) in (data[1000:1005], *_flipped(data[1000:1005]))
@@ -163,7 +163,7 @@ def test_a_server_that_refuses_the_new_checksums_will_do(
     root = upload(tmp_path / "tree")
     want = run(crawl_recipe(tmp_path / "tree"), open_store(tmp_path / "here", create=True))
     with faulty(s3_server.endpoint, kind=Old) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         client = objects._client_of(root)
         store = open_store(f"{s3_uri}-store", create=True)
         done = run(crawl_recipe(root), store)
@@ -179,11 +179,9 @@ def test_a_server_that_refuses_the_new_checksums_will_do(
     objects._client.cache_clear()
 
 
-def test_the_doctor_is_patient_with_a_busy_server(
-    s3_uri: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_retries_a_busy_server(s3_uri: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with faulty(s3_server.endpoint, Faults(busy=0.3, seed=2, retry_after=None)) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         store = open_store(s3_uri, create=True)
         checks = doctor.probe_backend(store.backend, writers=4, rounds=2, keys=30)
         assert [(check.name, check.says) for check in checks if not check.ok] == []
@@ -212,7 +210,7 @@ def test_what_is_not_there_or_not_allowed_says_so(
         outcomes("jsonl", "s3://no-such-bucket-here")
     assert outcomes("jsonl", f"{root}/nothing") == []
     for wrong in ("s3://", "s3:///x", "s3://key:secret@bucket/x"):
-        with pytest.raises(UsageError, match="no address of a bucket"):
+        with pytest.raises(UsageError, match="no URL of a bucket"):
             outcomes("jsonl", wrong)
     for pattern in ("", "/x", "a/../b", "x/**"):
         with pytest.raises(UsageError, match="pattern"):
