@@ -18,6 +18,7 @@ from tasks import acquire, decide, dedup, extract, pack
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.decontaminate import exemption, screen
+from tasks.finished import finished_first
 from tasks.judge import groups, judge
 from tasks.publish import Parts, publish
 from tasks.shards import Shard
@@ -48,7 +49,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     rulebook.check(recipe)
     groups.groups_of(recipe)
     extract.url_rules(recipe)
-    tally = Count()
+    tally, run = Count(), finished_first(run, store)
     units = acquire.plan(recipe, store)
     if not units:
         raise NotFound(

@@ -31,7 +31,7 @@ from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
 from tasks import acquire
 from tasks.acquire import SourceUnit
-from tasks.units import Done, Tally, once
+from tasks.units import Done, Tally, begin, once
 
 VERSION = 4
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
@@ -52,6 +52,7 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
     unit, seen = units_of(source, recipe)
     if (receipt := store.receipt(unit)) and (read_before := store.receipt(seen)):
         return Done(read_before, reused=True), Done(receipt, reused=True)
+    begin()
     with acquire.fetched(source, recipe) as file:
         known = once(store, seen, lambda: _note(seen, source, file, store))
         noted: Any = known.receipt.facts["source"]

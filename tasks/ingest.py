@@ -22,6 +22,7 @@ from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store, Unit
 from tasks import acquire, extract
 from tasks.acquire import SourceUnit, common_crawl
+from tasks.finished import finished_first
 from tasks.units import Count, Done, Job, Runner, check_funnel, content_of, funnel_row, once, store_at
 
 VERSION = 1
@@ -73,7 +74,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         Refused: somebody else published meanwhile, or a file has changed since it was read.
     """
     extract.url_rules(recipe)  # what is missing is said before a page is read
-    tally = Count()
+    tally, run = Count(), finished_first(run, store)
     published = []
     head = head_of(recipe, store)
     for source, snapshot in new_snapshots(recipe, head):

@@ -4,7 +4,9 @@ libraries, funnel counters."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version as installed_version
@@ -29,7 +31,31 @@ def once(store: Store, unit: Unit, work: Callable[[], Receipt]) -> Done:
     """The unit's receipt: the stored one, or that of doing the work now."""
     if receipt := store.receipt(unit):
         return Done(receipt, reused=True)
+    begin()
     return Done(work(), reused=False)
+
+
+class Missing(Exception):
+    """A unit that is only asked about is not finished."""
+
+
+_asked: ContextVar[Store | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def asking(store: Store) -> Iterator[None]:
+    """Within the block units do not work: each gives its finished result from `store`, or raises Missing."""
+    token = _asked.set(store)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
+def begin() -> None:
+    """Said where the work of a unit begins; raises Missing where units are only asked about."""
+    if _asked.get() is not None:
+        raise Missing
 
 
 class Count:
@@ -62,9 +88,13 @@ class Job:
     item: Any
 
 
-@lru_cache(maxsize=4)
 def store_at(uri: str) -> Store:
-    """The store of this worker process, opened once."""
+    """The store of this worker process, opened once; that of the driver where units are only asked about."""
+    return _asked.get() or _opened(uri)
+
+
+@lru_cache(maxsize=4)
+def _opened(uri: str) -> Store:
     return open_store(uri)
 
 

@@ -22,7 +22,7 @@ from corpusmill.config import Recipe
 from corpusmill.errors import MillError
 from corpusmill.processes import forget_peak, peak_bytes
 from corpusmill.store import Store
-from tasks.units import Done, Job, Runner
+from tasks.units import Done, Job, Missing, Runner
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,16 @@ class Measured:
 
     def __call__(self, job: Job) -> Done:
         forget_peak()
-        before, done = peak_bytes(), None
+        before, worked = peak_bytes(), True
         try:
             done = self.fn(job)
+            worked = not done.reused
             return done
+        except Missing:
+            worked = False
+            raise
         finally:
-            if not (done and done.reused):
+            if worked:
                 peak = max(before, peak_bytes())  # the system counts pages by the dozen
                 line = json.dumps({"stage": self.stage, "before_bytes": before, "peak_bytes": peak})
                 with (Path(self.folder) / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:

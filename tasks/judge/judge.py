@@ -18,7 +18,7 @@ from corpusmill.kernels.edits import spans
 from corpusmill.kernels.words.table import slices
 from corpusmill.store import Receipt, Store, Unit
 from tasks.judge.groups import LIBRARIES, VERSIONS, Group, Judge, Texts, groups_of
-from tasks.units import Done, content_of, libraries
+from tasks.units import Done, begin, content_of, libraries
 
 BATCH_ROWS = 1024
 
@@ -31,6 +31,7 @@ def judge_shard(documents: Receipt, recipe: Recipe, store: Store, *, without: Co
     missing = [group for name, group in groups.items() if name not in done]
     if not missing:
         return done
+    begin()
     work = Pass(groups, missing, recipe)
     words = 0
     with ExitStack() as stack:

@@ -63,6 +63,17 @@ def outputs(store, manifest, kind: str) -> list[tuple[str, Output]]:
     return [(r["locator"], Output(*(r[n] for n in names))) for r in rows if r["kind"] == kind]
 
 
+def test_a_build_with_nothing_to_do_starts_no_worker(built, crawl, data_dir):
+    result, store = built
+
+    def refuse(stage, fn, units):
+        raise AssertionError(f"{len(units)} units of {stage} were run")
+
+    again = build(recipe_for(crawl, data_dir), open_store(store), refuse)
+    assert (again.digest, again.units_run) == (result.digest, {})
+    assert again.units_reused == result.units_run
+
+
 def test_funnel_adds_up_in_documents_bytes_and_words(built):
     rows = built[0].manifest["funnel"]
     assert funnel.faults(rows) == []
