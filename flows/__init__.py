@@ -2,3 +2,7 @@
 
 What runs after what lives in `tasks.chain`; here it becomes runs that people can see.
 """
+
+from corpusmill import extras
+
+extras.explain("flows")

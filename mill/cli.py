@@ -19,7 +19,7 @@ from types import FrameType
 
 from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
-from corpusmill import __version__
+from corpusmill import __version__, extras
 from corpusmill.errors import MillError, Unavailable, UsageError
 
 INTERRUPTED, TERMINATED, PIPE_CLOSED = 130, 143, 141
@@ -146,7 +146,7 @@ def run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except Exception as err:
-        outside = _outside(err)
+        outside = extras.missing(err) or _outside(err)
         if verbose:
             traceback.print_exc()
         return _say(outside or _our_fault(err), as_json)

@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
+from corpusmill import extras
 from corpusmill.config import REPOSITORY as ROOT
 from flows.platform import supervisor
 from flows.platform.server import is_healthy
@@ -39,6 +40,7 @@ def up(
         store: store of flow runs that name none; else CORPUSMILL_STORE, else ./.corpusmill/store.
         home: folder of the server's database, logs and state.
     """
+    extras.need("flows")
     console = Console(stderr=True)
     home = home.resolve()
     platform = supervisor.find(home)
@@ -114,6 +116,7 @@ def demo(
         keep: leave the platform running at the end.
         home: folder of the sample crawl and of the server's database, logs and state.
     """
+    extras.need(*([] if no_server else ["flows"]), "train")
     from mill.demo import run as steps
 
     home, uri = home.resolve(), store_uri(store)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpusmill import errors
+from corpusmill import errors, extras
 from corpusmill.errors import Incomplete, MillError, Unavailable
 from corpusmill.processes import supervise
 from corpusmill.store import Store
@@ -253,6 +253,7 @@ def train_ref(
         plain JSON: run_id, name, manifest, outcome, steps, step, loss_first, loss_last, heldout_before, heldout_after
         (bits per byte), tokens, batch_chain, checkpoint, timing, tags.
     """
+    extras.need("train")
     name, digest = store.resolve(ref)
     config = load_train_config(config_path, overrides)
     spec = RunSpec(store.uri, name, digest, config)

@@ -7,7 +7,7 @@ what the labels mean). Arms, in turn:
   quality         what judge calls: the first characters as a line, fastText's model
   fasttext alone  fastText on the same lines, prepared beforehand
   perplexity      what judge calls: words, then our own query of our own table
-  kenlm           KenLM's query of the same model (extra `lm`) on words spelled beforehand; if installed
+  kenlm           KenLM's query of the same model (in the extra `dev`) on words spelled beforehand; if installed
 
 Both models are trained a second time, the classifier on its texts in another order; `same_bytes` is the share of the
 two that are the same file then. With `lmplz` on PATH, a model of it on the same words is scored beside ours:

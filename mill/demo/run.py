@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 from rich.console import Console
 
 from corpusmill.errors import CheckFailed, Unavailable
@@ -48,6 +47,8 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
     Raises:
         CheckFailed: a flow run failed, or the event started no training.
     """
+    import httpx
+
     console = Console(stderr=True)
     platform = supervisor.find(home)
     if platform and not platform.complete:
