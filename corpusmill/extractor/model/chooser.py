@@ -1,7 +1,8 @@
 """When trafilatura's text is likely to be better than the line model's: two small regressions on the gain in word F1.
 
 `gate` looks at the page alone and says whether trafilatura is worth its time; `verdict` looks at both texts and says
-which to take. Both are trained on pages where both were scored.
+which to take. Both are trained on pages where both were scored. They decide what is stored, so features are made of
+exact operations in a fixed order: no logarithm of NumPy's, no product of matrices.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from corpusmill.extractor.model.agreement import votes, words_of
 from corpusmill.extractor.model.features import NAMES
 from corpusmill.extractor.model.lines import Lines
 from corpusmill.extractor.model.load import Model
+from corpusmill.kernels.elementary import log
 
 _PAGE = [i for i, name in enumerate(NAMES) if name.startswith("page_")]
 _INSIDE = [NAMES.index(name) for name in ("in_best", "in_half", "link_share")]
@@ -33,21 +35,22 @@ def gate_features(lines: Lines) -> NDArray[np.float32]:
     share = words * keep / kept
     numbers = [
         lines.confidence,
-        np.log1p(kept),
-        np.log1p(total),
+        _log1p(kept),
+        _log1p(total),
         kept / total,
         expected / total,
         keep.mean(),
-        np.log1p(keep.sum()),
+        _log1p(keep.sum()),
         (share * p).sum(),
         (words * np.minimum(p, 1 - p)).sum() / total,
         (words * p)[~keep].sum() / (expected + 1e-9),
         share[kind == 1].sum(),
         share[kind == 6].sum(),
-        np.log1p(np.diff(ends).max()),
+        _log1p(np.diff(ends).max()),
     ]
     mixed = [*_shape(words, p, keep), *numbers]
-    return np.concatenate([mixed, x[0, _PAGE], share @ x[:, _ROLES], share @ x[:, _INSIDE]]).astype(np.float32)[None]
+    parts = [mixed, x[0, _PAGE], _weighted(share, x[:, _ROLES]), _weighted(share, x[:, _INSIDE])]
+    return np.concatenate(parts).astype(np.float32)[None]
 
 
 def _shape(words: NDArray[np.float64], p: NDArray[np.float64], keep: NDArray[np.bool_]) -> list[float]:
@@ -62,7 +65,7 @@ def _shape(words: NDArray[np.float64], p: NDArray[np.float64], keep: NDArray[np.
         *_quantiles(p[order][keep[order]], words[order][keep[order]], (0.1, 0.5, 0.9)),
         p[places].min(),
         runs / len(places),
-        np.log1p(runs),
+        _log1p(runs),
         kept.sum() / (span + 1e-9),
         kept.max() / (kept.sum() + 1e-9),
         np.count_nonzero(kept >= 20) / len(places),
@@ -76,6 +79,16 @@ def _quantiles(p: NDArray[np.float64], words: NDArray[np.float64], shares: Seque
     return p[np.minimum(found, len(p) - 1)].tolist()
 
 
+def _log1p(value: float) -> float:
+    return float(log(1.0 + float(value)))
+
+
+def _weighted(share: NDArray[np.float64], x: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Weighted sums of columns, in a fixed order: a product of matrices adds in one that differs between processors."""
+    weighted: NDArray[np.float64] = np.add.reduce(share[:, None] * x, axis=0)
+    return weighted
+
+
 def verdict_features(lines: Lines, other: str, gate: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same, with what trafilatura's text says, float32[1, V]."""
     words = lines.words.astype(np.float64)
@@ -86,7 +99,7 @@ def verdict_features(lines: Lines, other: str, gate: NDArray[np.float32]) -> NDA
     voted = (words * vote).sum() + 1e-9
     both = (words * vote)[keep].sum()
     numbers = [
-        np.log1p(said),
+        _log1p(said),
         said / total,
         said / kept,
         voted / (said + 1),
@@ -96,7 +109,7 @@ def verdict_features(lines: Lines, other: str, gate: NDArray[np.float32]) -> NDA
         2 * (words * p * vote).sum() / (said + expected),
         (words * p * vote).sum() / expected,
     ]
-    roles = (words * vote / voted) @ lines.features[:, _ROLES]
+    roles = _weighted(words * vote / voted, lines.features[:, _ROLES])
     return np.concatenate([gate[0], numbers, roles]).astype(np.float32)[None]
 
 

@@ -5,7 +5,6 @@ No word of the text is looked at, only counts, punctuation and markup, so that a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import cache
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from corpusmill.compiled import kernel
 from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.scan import Scan
+from corpusmill.kernels.elementary import log
 
 NEIGHBOURS = 3
 WINDOWS = (2, 7, 20)
@@ -74,34 +74,17 @@ def _logs() -> NDArray[np.float32]:
 
 
 @kernel
-def _log(value):  # type: ignore[no-untyped-def]
-    """log(1 + value) for value >= 0, from exact operations alone: the libraries' logarithms differ between processors.
-
-    1 + value = m 2**e, m in [sqrt(1/2), sqrt(2)); log m = 2 artanh s, s = (m - 1) / (m + 1), |s| < 0.172, by series.
-    """
-    mantissa, exponent = math.frexp(1.0 + value)
-    if mantissa < 0.7071067811865476:
-        mantissa, exponent = 2.0 * mantissa, exponent - 1
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    z = s * s
-    series = 0.0
-    for k in range(21, 0, -2):
-        series = series * z + 1.0 / k
-    return exponent * 0.6931471805599453 + 2.0 * s * series
-
-
-@kernel
 def _log_table(size):  # type: ignore[no-untyped-def]
     table = np.empty(size, np.float32)
     for k in range(size):
-        table[k] = _log(k)
+        table[k] = log(1.0 + k)
     return table
 
 
 @kernel
 def _log_of(logs, count):  # type: ignore[no-untyped-def]
     """log(1 + count) of a count, from the table where it has it."""
-    return logs[count] if count < len(logs) else np.float32(_log(count))
+    return logs[count] if count < len(logs) else np.float32(log(1.0 + count))
 
 
 @kernel
@@ -208,7 +191,12 @@ def _fill(lines, boxes, title_words, size, logs, x):  # type: ignore[no-untyped-
     of_page[30], of_page[31], of_page[32] = _log_of(logs, n), _log_of(logs, total), links[n] / max(chars[n], 1)
     of_page[33], of_page[34], of_page[35] = p_words / total, li_words / total, cell_words / total
     of_page[36], of_page[37], of_page[38] = long_words / total, _log_of(logs, long_lines), ends[n] / total
-    of_page[39], of_page[40], of_page[41], of_page[42] = _log(size / total), h1_lines, pre_lines, _log_of(logs, n_boxes)
+    of_page[39], of_page[40], of_page[41], of_page[42] = (
+        log(1.0 + size / total),
+        h1_lines,
+        pre_lines,
+        _log_of(logs, n_boxes),
+    )
     for k in range(len(_PAGE_ROLE_BITS)):
         of_page[43 + k] = role_shares[_PAGE_ROLE_BITS[k]]
     log_words, link_shares = np.empty(n, np.float32), np.empty(n, np.float32)
@@ -259,7 +247,7 @@ def _fill(lines, boxes, title_words, size, logs, x):  # type: ignore[no-untyped-
         for k in range(len(_WINDOWS)):
             a, b = max(0, r - _WINDOWS[k]), min(n, r + _WINDOWS[k] + 1)
             inside = max(words[b] - words[a], 1)
-            o[f], o[f + 1] = _log(inside / (b - a)), (links[b] - links[a]) / max(chars[b] - chars[a], 1)
+            o[f], o[f + 1] = log(1.0 + inside / (b - a)), (links[b] - links[a]) / max(chars[b] - chars[a], 1)
             o[f + 2], o[f + 3] = (ends[b] - ends[a]) / inside, (short[b] - short[a]) / (b - a)
             f += 4
         o[f], o[f + 1] = same_counts[same_slots[r]], same_before[r]
@@ -271,7 +259,7 @@ def _fill(lines, boxes, title_words, size, logs, x):  # type: ignore[no-untyped-
             b = min(b, n)
             inside = max(words[b] - words[a], 1)
             o[f], o[f + 1] = inside / total, (links[b] - links[a]) / max(chars[b] - chars[a], 1)
-            o[f + 2], o[f + 3] = _log(inside / max(b - a, 1)), (ends[b] - ends[a]) / inside
+            o[f + 2], o[f + 3] = log(1.0 + inside / max(b - a, 1)), (ends[b] - ends[a]) / inside
             o[f + 4], o[f + 5] = _log_of(logs, b - a), (r - a) / max(b - a, 1)
             o[f + 6] = (good[b] - good[a]) / total_good
             f += 7

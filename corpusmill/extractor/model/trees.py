@@ -12,7 +12,6 @@ without a branch. Nodes that all rows of a page answer alike, as those about the
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.bytehash import U
+from corpusmill.kernels.elementary import exp_parts
 
 LEAF = 0x80000000
 MAX_BITS = 32  # leaves of a tree that bits can distinguish
@@ -97,21 +97,11 @@ class Trees:
 
 @kernel(error_model="numpy")
 def _logistic(x, out):  # type: ignore[no-untyped-def]
-    """1 / (1 + exp(-x)) from exact operations alone: numpy's exp differs between processors.
-
-    exp(y) = 2**k exp(r) with |r| <= log(2) / 2, by Taylor's series. 2**k is made of its bits: a call would keep the
-    compiler from taking several values at a time.
-    """
+    """1 / (1 + exp(-x)), several values at a time: the bits of the powers become numbers after the loop."""
     powers = np.empty(len(x), np.int64)
     for i in range(len(x)):
-        y = min(max(-x[i], -700.0), 700.0)
-        k = math.floor(y * 1.4426950408889634 + 0.5)
-        r = y - k * 0.693147180369123816490 - k * 1.90821492927058770002e-10  # log(2) in two parts, the first short
-        series = 1.0
-        for n in range(16, 0, -1):
-            series = 1.0 + series * r / n
-        out[i] = series
-        powers[i] = (np.int64(k) + 1023) << 52
+        out[i], k = exp_parts(-x[i])
+        powers[i] = (k + 1023) << 52
     scale = powers.view(np.float64)
     for i in range(len(x)):
         out[i] = 1.0 / (1.0 + out[i] * scale[i])

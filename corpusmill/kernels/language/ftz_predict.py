@@ -3,17 +3,18 @@
 fastText looks each character n-gram up in a hash table of nodes all over the memory, though nearly none was kept: here
 a bit says so first. Features, their order and float32 arithmetic are fastText's: a line's vector is the mean of the
 rows of its known words, kept n-grams and the end of the line; the label is the best leaf of the tree, depth first.
+Exponentials and logarithms are our own, rounded to float32: scores are stored, and libm's differ between machines.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.compiled import kernel
+from corpusmill.kernels.elementary import exp, log
 from corpusmill.kernels.language.ftz_model import SPREAD, Tables
 
 _HASH, _PRIME, _SIGNED = np.uint32(2166136261), np.uint64(16777619), np.uint32(0xFFFFFF00)
@@ -141,7 +142,7 @@ def _add_ngrams(
 
 @kernel
 def _log(x: np.float32) -> np.float32:
-    return np.float32(math.log(np.float64(x) + _FLOOR))
+    return np.float32(log(np.float64(x) + _FLOOR))
 
 
 @kernel
@@ -155,7 +156,7 @@ def _best_leaf(
 ) -> tuple[int, np.float32]:
     """The label with the greatest product of branch probabilities, and that; depth first, left before right."""
     labels = len(outputs)
-    best, leaf, floor = np.float32(-1e30), -1, np.float32(math.log(_FLOOR))
+    best, leaf, floor = np.float32(-1e30), -1, np.float32(log(_FLOOR))
     nodes[0], scores[0], top = 2 * labels - 2, np.float32(0), 1
     while top > 0:
         top -= 1
@@ -169,12 +170,12 @@ def _best_leaf(
         dot = np.float32(0)
         for k in range(len(vector)):
             dot += outputs[node - labels, k] * vector[k]
-        share = np.float32(1.0 / (1.0 + np.float64(np.exp(np.float32(-dot)))))
+        share = np.float32(1.0 / (1.0 + np.float64(np.float32(exp(np.float64(-dot))))))
         nodes[top], scores[top] = right[node], np.float32(score + _log(share))
         nodes[top + 1] = left[node]
         scores[top + 1] = np.float32(score + _log(np.float32(1.0 - np.float64(share))))
         top += 2
-    return leaf, np.float32(np.exp(best))
+    return leaf, np.float32(exp(np.float64(best)))
 
 
 @kernel

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.compiled import kernel
+from corpusmill.kernels.elementary import log_parts
 from corpusmill.kernels.perplexity.counts import FIRST_WORD, Ids
 
 FALLBACK = (0.5, 1.0, 1.5)
@@ -129,16 +130,8 @@ def keys_of(kept: NDArray[np.int64], first: Ids, k: int, tokens: Ids, words: NDA
 
 @kernel
 def _log2(value: float) -> float:
-    """Logarithm to base 2 of a positive number: m 2**e with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh s by series,
-    s = (m - 1) / (m + 1)."""
-    mantissa, exponent = math.frexp(value)
-    if mantissa < 0.7071067811865476:
-        mantissa, exponent = 2.0 * mantissa, exponent - 1
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    z = s * s
-    series = 0.0
-    for k in range(21, 0, -2):
-        series = series * z + 1.0 / k
+    """Logarithm to base 2 of a positive number."""
+    exponent, s, series = log_parts(value)
     return exponent + 2.8853900817779268 * s * series  # 2 / log(2)
 
 
