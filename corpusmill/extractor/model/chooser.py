@@ -49,7 +49,7 @@ def gate_features(lines: Lines) -> NDArray[np.float32]:
         _log1p(np.diff(ends).max()),
     ]
     mixed = [*_shape(words, p, keep), *numbers]
-    parts = [mixed, x[0, _PAGE], _weighted(share, x[:, _ROLES]), _weighted(share, x[:, _INSIDE])]
+    parts = [np.array(mixed), x[0, _PAGE], _weighted(share, x[:, _ROLES]), _weighted(share, x[:, _INSIDE])]
     return np.concatenate(parts).astype(np.float32)[None]
 
 
