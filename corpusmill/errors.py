@@ -1,19 +1,19 @@
-"""Errors a user can meet, each with the exit code it ends the command with.
+"""Errors that users can meet, each with the exit code of the command.
 
-Exit codes (docs/reference/exit-codes.md): 0 done, 1 our fault, 2 usage or invalid recipe, 3 not found, 4 a check is
-false, 5 refused, 6 done but incomplete, 7 something outside is away (store, server, listed file, disk space).
+Exit codes (docs/reference/exit-codes.md): 0 done, 1 internal error, 2 usage or invalid recipe, 3 not found, 4 a check
+failed, 5 refused, 6 done but incomplete, 7 something outside is unavailable (store, server, listed file, disk space).
 """
 
 from __future__ import annotations
 
 
 class MillError(Exception):
-    """A fault with one clear message: what is wrong and where; why; what to do.
+    """An error with one clear message: what is wrong and where; why; what to do.
 
     Args:
         what: first line: what is wrong and where.
         why: what was expected and what came.
-        do: the way out: the flag, file or command that helps.
+        do: what to do: the flag, file or command that helps.
     """
 
     exit_code = 1
@@ -37,30 +37,30 @@ class UsageError(MillError):
 
 
 class NotFound(MillError):
-    """A store, dataset, recipe or document that is not there."""
+    """A store, dataset, recipe or document that does not exist."""
 
     exit_code, id = 3, "not-found"
 
 
 class CheckFailed(MillError):
-    """Something that must be true is false: a digest, an identity, a planted item that was not found, a bench floor."""
+    """A check failed: a digest, an identity, a planted item that was not found, a bench floor."""
 
     exit_code, id = 4, "check-failed"
 
 
 class Refused(MillError):
-    """Going on would overwrite, mix or contradict what is stored."""
+    """To continue would overwrite, mix or contradict stored data."""
 
     exit_code, id = 5, "refused"
 
 
 class Incomplete(MillError):
-    """The work ended, but more than the permitted part of it is missing."""
+    """The work ended, but more of it is missing than permitted."""
 
     exit_code, id = 6, "incomplete"
 
 
 class Unavailable(MillError):
-    """Something outside is away: store, server, credentials, a listed file, disk space."""
+    """Something outside is unavailable: store, server, credentials, a listed file, disk space."""
 
     exit_code, id = 7, "unavailable"

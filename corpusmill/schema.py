@@ -1,4 +1,4 @@
-"""The contract of the house: Arrow schemas of what is stored, and the name of every reason a document can end for.
+"""The contract of all packages: Arrow schemas of what is stored, and the name of every reason a document can end for.
 
 Five tables follow a crawl to tokens: records (one row per record read), documents (text, written once), attributes
 (same rows as documents, in groups), decisions (same rows again: where and why a document ended, or null), tokens
@@ -34,15 +34,15 @@ RECORDS = pa.schema(
         pa.field("url", pa.string()),
         pa.field("date", pa.string()),  # WARC-Date as written
         pa.field("status", pa.int32()),
-        pa.field("mime", pa.string()),  # as sniffed and declared together, lower case, no parameters
+        pa.field("mime", pa.string()),  # from sniffing and the declared type together; lower case, no parameters
         _required("payload_bytes", pa.int64()),  # after transfer and content decoding
         pa.field("payload_digest", DIGEST16),
         pa.field("charset", pa.string()),
         pa.field("charset_origin", pa.string()),  # bom | header | meta | detected | default
-        pa.field("source_id", pa.string()),  # its own name in its source: id of a row, path in a tree, place in a crawl
-        pa.field("licence", pa.string()),  # SPDX expression, of source files
-        pa.field("doc_id", DOC_ID),  # null where no document came of it
-        pa.field("stage", pa.string()),  # acquire | extract: where it ended; null where a document came of it
+        pa.field("source_id", pa.string()),  # its name in the source: id of a row, path in a tree, position in a crawl
+        pa.field("licence", pa.string()),  # of source files: an SPDX expression
+        pa.field("doc_id", DOC_ID),  # null if the record gave no document
+        pa.field("stage", pa.string()),  # acquire | extract: where the record ended; null if it gave a document
         pa.field("reason", pa.string()),
     ]
 )
@@ -61,12 +61,12 @@ DOCUMENTS = pa.schema(
         _required("payload_digest", DIGEST16),
         _required(
             "extractor", pa.string()
-        ),  # lines | resiliparse | trafilatura | plain | fusion; what is no HTML: wet, text, or the kind of source
+        ),  # lines | resiliparse | trafilatura | plain | fusion; without HTML: wet, text, or the kind of source
         pa.field("source_id", pa.string()),  # as in records
         pa.field("code_language", pa.string()),  # of source files, by Pygments' short names
         pa.field("licence", pa.string()),  # of source files: an SPDX expression
-        pa.field("title", pa.string()),  # this and what follows: as a page says about itself (extractor/meta.py)
-        pa.field("author", pa.string()),  # names, with a comma between them
+        pa.field("title", pa.string()),  # this and the following: as stated by the page itself (extractor/meta.py)
+        pa.field("author", pa.string()),  # names, separated by commas
         pa.field("published", pa.string()),  # YYYY-MM-DD
         pa.field("canonical", pa.string()),  # absolute URL
         pa.field("declared_language", pa.string()),  # lower case: en, pt-br
@@ -78,9 +78,9 @@ DOCUMENTS = pa.schema(
 
 LANGUAGE = pa.schema(
     [
-        _required("language", pa.string()),  # ISO 639 code; und where there is no letter to judge by
+        _required("language", pa.string()),  # ISO 639 code; und if the text has no letter
         _required("language_score_e4", pa.int32()),  # probability in 1/10,000
-        _required("language_mixed", pa.bool_()),  # another part of it is in another language
+        _required("language_mixed", pa.bool_()),  # another passage of the text is in another language
     ]
 )
 """Attribute group `language`."""
@@ -114,26 +114,26 @@ MEASURES = pa.schema(
 SPANS = pa.list_(
     pa.struct([_required("start", pa.int64()), _required("end", pa.int64()), _required("kind", pa.string())])
 )
-"""Byte spans of a stored text with what they are: the rule, or the kind of personal data. Sorted, not overlapping."""
+"""Byte spans of a stored text, each with the rule or the kind of personal data. Sorted, without overlaps."""
 
 EDITS = pa.schema(
     [
-        _required("spans", SPANS),  # what rule edits remove
+        _required("spans", SPANS),  # what the rule file's edits remove
         _required("removed_words", pa.int64()),
-        _required("removed_word_ratio", pa.float64()),  # of the words of the raw text; 0 where it has none
+        _required("removed_word_ratio", pa.float64()),  # share of the words of the raw text; 0 if it has none
     ]
 )
 """Attribute group `edits`: the raw text without the spans is the view `clean`."""
 
 
 def pii_group(kinds: Sequence[str]) -> pa.Schema:
-    """Attribute group `pii`: what view `final` masks, and how much of each kind."""
+    """Attribute group `pii`: what view `final` masks, and the number of values of each kind."""
     counts = [_required(name, pa.int32()) for name in (*(f"pii_{kind}" for kind in kinds), "pii_total")]
     return pa.schema([_required("spans", SPANS), *counts])
 
 
 PERPLEXITY = pa.schema([pa.field("perplexity_bits_e4", pa.int32())])
-"""Attribute group `perplexity`: cross entropy in 1/10,000 bits a word; null where a document is spared or empty."""
+"""Attribute group `perplexity`: cross entropy in 1/10,000 bits per word; null if a document was skipped or is empty."""
 
 
 def signature_group(num_perm: int) -> pa.Schema:
@@ -142,7 +142,7 @@ def signature_group(num_perm: int) -> pa.Schema:
     return pa.schema(
         [
             _required("text_digest", DIGEST16),
-            _required("shingles", pa.int32()),  # distinct word n-grams; 0 where the text is shorter than one
+            _required("shingles", pa.int32()),  # distinct word n-grams; 0 if the text is shorter than one
             _required("signature", pa.binary(4 * num_perm)),
         ]
     )
@@ -160,9 +160,7 @@ DECISIONS = pa.schema(
         pa.field("bound", pa.float64()),  # the bound it broke
         pa.field("keeper", DOC_ID),  # exact, near: the kept document
         pa.field("similarity", pa.float64()),  # exact, near: verified Jaccard similarity to the keeper
-        pa.field(
-            "cluster", DOC_ID
-        ),  # after near: doc_id of the cluster's kept document (its own where it stands alone)
+        pa.field("cluster", DOC_ID),  # after near: doc_id of the cluster's keeper (its own if it is alone)
         pa.field("benchmark", pa.string()),  # decontaminate: "benchmark/item" of the first hit
     ]
 )
@@ -173,7 +171,7 @@ REJECTS = pa.schema(
     [
         _required("stage", pa.string()),
         _required("reason", pa.string()),
-        _required("order", pa.binary(8)),  # seeded hash of the document or record: the sample holds the smallest
+        _required("order", pa.binary(8)),  # seeded hash of the document or record: the sample has the smallest ones
         pa.field("doc_id", DOC_ID),
         pa.field("url", pa.string()),
         _required("locator", pa.string()),
@@ -184,9 +182,9 @@ REJECTS = pa.schema(
         pa.field("keeper", DOC_ID),
         pa.field("similarity", pa.float64()),
         pa.field("benchmark", pa.string()),
-        pa.field("text", pa.large_string()),  # the first 2,000 characters; null where no text was extracted
+        pa.field("text", pa.large_string()),  # the first 2,000 characters; null if no text was extracted
         pa.field("keeper_url", pa.string()),
-        pa.field("keeper_text", pa.large_string()),  # of the kept duplicate; null where another dataset holds it
+        pa.field("keeper_text", pa.large_string()),  # of the keeper; null if another dataset has it
     ]
 )
 """A seeded sample of what each reason of each stage rejected; duplicates as pairs."""
@@ -194,11 +192,11 @@ REJECTS = pa.schema(
 LINEAGE = pa.schema(
     [
         _required("stage", pa.string()),
-        _required("locator", pa.string()),  # source/locator of the file it comes from; empty for global stages
+        _required("locator", pa.string()),  # source/locator of its file; empty for global stages
         _required(
             "kind", pa.string()
         ),  # records | documents | language | measures | digests | decisions | tokens | ...
-        _required("unit", pa.string()),  # key of the unit that made it: receipts/<stage>/<unit>.<n>
+        _required("unit", pa.string()),  # key of the unit that wrote it: receipts/<stage>/<unit>.<n>
         _required("name", pa.string()),
         _required("digest", pa.string()),
         pa.field("content", pa.string()),
@@ -206,7 +204,7 @@ LINEAGE = pa.schema(
         pa.field("rows", pa.int64()),
     ]
 )
-"""Every stored object of a dataset, one row each: from the manifest everything is reachable."""
+"""Every stored object of a dataset, one row each: everything is reachable from the manifest."""
 
 PLACES = pa.list_(pa.struct([_required("start", pa.int64()), _required("end", pa.int64())]))
 """Byte spans of a text."""
@@ -215,17 +213,17 @@ CONTAMINATION = pa.schema(
     [
         _required("doc_id", DOC_ID),
         pa.field("url", pa.string()),
-        _required("locator", pa.string()),  # source/locator of the file the document comes from
+        _required("locator", pa.string()),  # source/locator of the document's file
         _required("benchmark", pa.string()),
         _required("item", pa.string()),
         _required("offset", pa.int64()),  # first byte, in the stored text, of the first n-gram shared with the item
-        _required("stop", pa.int64()),  # byte after its last word
-        _required("whole", pa.bool_()),  # the item is shorter than an n-gram, and all of it is there
+        _required("stop", pa.int64()),  # the byte after its last word
+        _required("whole", pa.bool_()),  # the item is shorter than an n-gram, and the document contains all of it
         _required("words", pa.int32()),  # words of the n-gram, or of the whole item
-        _required("shared", pa.int32()),  # distinct n-grams of the item that the document holds
-        _required("share", pa.float64()),  # of the distinct n-grams of the item
+        _required("shared", pa.int32()),  # distinct n-grams of the item in the document
+        _required("share", pa.float64()),  # share of the distinct n-grams of the item
         _required("ngram", pa.string()),  # the first one: its folded words, joined by spaces
-        _required("spans", PLACES),  # every place of the item in the stored text: what action `cut` takes out
+        _required("spans", PLACES),  # every occurrence of the item in the stored text: what action `cut` removes
     ]
 )
 """Every document and benchmark item that share an n-gram: by shard and row, then by place."""
@@ -235,11 +233,11 @@ BENCHMARK_ITEMS = pa.schema(
         _required("benchmark", pa.string()),
         _required("item", pa.string()),
         _required("screened", pa.string()),  # ngrams | whole | too_short
-        pa.field("words", pa.int32()),  # of an n-gram; null where there is none
-        _required("ngrams", pa.int32()),  # distinct ones; 1 of an item that is looked for as a whole
+        pa.field("words", pa.int32()),  # per n-gram; null if there is none
+        _required("ngrams", pa.int32()),  # distinct ones; 1 for an item that is searched for as a whole
     ]
 )
-"""How each item of the recipe's benchmarks is screened, those that no screen of these settings can find among them."""
+"""How each item of the recipe's benchmarks is screened, including those that these settings cannot find."""
 
 EXEMPTED_NGRAMS = pa.schema(
     [
@@ -247,7 +245,7 @@ EXEMPTED_NGRAMS = pa.schema(
         _required("contexts", pa.int64()),  # distinct ones in the corpus
     ]
 )
-"""N-grams of benchmark items that are common phrases in the corpus and therefore no hits; most contexts first."""
+"""N-grams of benchmark items that are common phrases in the corpus and therefore not hits; most contexts first."""
 
 PACK_ROWS = pa.schema(
     [

@@ -64,7 +64,7 @@ def commands() -> list[str]:
     lines = ["# Commands", "", _note("mill/cli.py"), ""]
     lines += [
         "`REF` names a dataset: `name` (its newest), `name@digest` (6 or more hex digits of the manifest's digest), or",
-        "a whole digest. The answer goes to stdout, everything else to stderr. `corpusmill` is the same command.",
+        "a whole digest. The result goes to stdout, everything else to stderr. `corpusmill` is the same command.",
         "",
     ]
     tree = cli.app()
@@ -95,12 +95,16 @@ def exit_codes() -> list[str]:
     """Every code a command can end with."""
     kinds = [errors.MillError, *errors.MillError.__subclasses__()]
     rows = [(kind.exit_code, kind.id, (inspect.getdoc(kind) or "").partition("\n\n")[0]) for kind in kinds]
-    rows[0] = (1, "internal", "Our fault. The traceback is saved to a file whose path is shown; `-v` prints it.")
-    again = "Finished work is stored; the same command goes on from there."
+    rows[0] = (
+        1,
+        "internal",
+        "An error in corpusmill. The traceback is saved to a file whose path is shown; `-v` prints it.",
+    )
+    again = "Finished work is stored; run the same command to resume."
     rows += [
         (0, "", "Done."),
         (cli.INTERRUPTED, "", f"Interrupted (Ctrl-C). {again}"),
-        (cli.PIPE_CLOSED, "", "The reader of stdout went away, as in `mill rejects demo | head`."),
+        (cli.PIPE_CLOSED, "", "The reader of stdout closed it, as in `mill rejects demo | head`."),
         (cli.TERMINATED, "", f"Terminated. {again}"),
     ]
     lines = ["# Exit codes", "", _note("corpusmill/errors.py"), "", "| code | id | meaning |", "|---:|---|---|"]
@@ -108,7 +112,7 @@ def exit_codes() -> list[str]:
         lines.append(f"| {code} | {f'`{name}`' if name else ''} | {' '.join(says.split())} |")
     lines += [
         "",
-        "A message says what is wrong and where, why, and the way out. With `--json` it is one JSON document on",
+        "A message says what is wrong and where, why, and what to do. With `--json` it is one JSON document on",
         'stderr: `{"error": id, "exit_code", "what", "why", "do"}`.',
     ]
     return lines
@@ -118,9 +122,9 @@ def recipe() -> list[str]:
     """Every key of a recipe."""
     lines = ["# Recipe keys", "", _note("corpusmill/config/"), ""]
     lines += [
-        "A recipe is a TOML file; `mill recipe check FILE` lists all its faults at once, `mill recipe schema` gives a",
-        "JSON schema for editors, `--set key.path=value` overrides a key. A *what* key decides bytes: it stands in",
-        "the manifest and in the keys of the units that read it. A *where* key says where or how the work runs and is",
+        "A recipe is a TOML file; `mill recipe check FILE` lists all its faults at once, `mill recipe schema` prints a",
+        "JSON schema for editors, `--set key.path=value` overrides a key. A *what* key affects the result: it is in",
+        "the manifest and in the keys of the units that read it. A *where* key sets where or how the work runs and is",
         "never hashed.",
         "",
     ]
@@ -207,7 +211,7 @@ def schemas() -> list[str]:
         "## tokens",
         "",
         "One column `tokens`, a fixed-size binary of `seq_len + 1` little-endian token ids (2 or 4 bytes each),",
-        "uncompressed, one page a row group: an ordinary Parquet file that can be memory-mapped. The manifest has",
+        "uncompressed, one page per row group: an ordinary Parquet file that can be memory-mapped. The manifest has",
         "the byte offset, rows and CRC-32 of each row group.",
     ]
     return lines

@@ -29,8 +29,8 @@ Recipe = Annotated[str, Parameter(help="A TOML file, or the name of one in recip
 Set = Annotated[
     tuple[str, ...], Parameter(name="--set", help="Override a key of the recipe: key.path=value; may be repeated.")
 ]
-Workers = Annotated[int | None, Parameter(help="Processes; else as many as there are cores.")]
-CreateStore = Annotated[bool, Parameter(help="Make a store at --store if there is none.")]
+Workers = Annotated[int | None, Parameter(help="Number of processes; default: one per core.")]
+CreateStore = Annotated[bool, Parameter(help="Create the store at --store if it does not exist.")]
 
 
 def build(
@@ -42,12 +42,12 @@ def build(
     create_store: CreateStore = False,
     options: InStore = InStore(),
 ) -> None:
-    """Build one dataset and publish its manifest. Finished units are never run again."""
+    """Build one dataset and publish its manifest. Finished units never run again."""
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
     from corpusmill.dataset import funnel
     from corpusmill.dataset.proofs import near_duplicates
 
-    # Imported last: it takes a second, and what was typed wrong should be said at once.
+    # Imported last: it takes a second, and wrong input should be reported at once.
     from tasks.chain import build as run_chain
 
     with _running(store, "build", wanted.name, workers) as (record, run):
@@ -86,7 +86,7 @@ def ingest(
     create_store: CreateStore = False,
     options: InStore = InStore(),
 ) -> None:
-    """Publish the documents of every crawl that is new since the last time. Nothing is fetched twice."""
+    """Publish the documents of every crawl that is new since the last run. Nothing is fetched twice."""
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
     from tasks.ingest import ingest as run_ingest
 
@@ -125,7 +125,7 @@ def ingest(
 
 
 def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> None:
-    """Say how much a recipe has to read and do, and what is done already. Nothing is written."""
+    """Show what a recipe has to read and do, and what is already done. Nothing is written."""
     from corpusmill.config import load_recipe
     from corpusmill.errors import NotFound
     from corpusmill.store import open_store
@@ -144,7 +144,7 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
 
 
 def _plan_text(planned: Mapping[str, Any]) -> str:
-    """A plan for people."""
+    """A plan as text."""
 
     def size(value: int | None, sampled: bool) -> str:
         return "unknown" if value is None else ("about " if sampled else "") + human_bytes(value)
@@ -187,16 +187,18 @@ def _deduplication(cost: Mapping[str, Any] | None) -> str:
 
 
 def export(
-    ref: Annotated[str, Parameter(help="name, name@digest, or a whole digest.")],
+    ref: Annotated[str, Parameter(help="Name, name@digest, or a whole digest.")],
     /,
     *,
     out: Annotated[Path, Parameter(name=("-o", "--out"), help="Folder to write to.")],
-    format_: Annotated[str, Parameter(name="--format", help="jsonl.")] = "jsonl",
-    all_: Annotated[bool, Parameter(name="--all", help="Every record ever read, with where and why it ended.")] = False,
-    raw: Annotated[bool, Parameter(help="Texts as they are stored: nothing cut, personal data not masked.")] = False,
+    format_: Annotated[str, Parameter(name="--format", help="File format: jsonl.")] = "jsonl",
+    all_: Annotated[
+        bool, Parameter(name="--all", help="Every record that was read, with where and why it ended.")
+    ] = False,
+    raw: Annotated[bool, Parameter(help="Texts as stored: without edits, with personal data unmasked.")] = False,
     options: InStore = InStore(),
 ) -> None:
-    """Write the kept documents, or with --all a line for every record ever read, as JSON lines."""
+    """Write the kept documents as JSON lines; with --all, one line for every record that was read."""
     from tasks.queries.export import export as write
 
     data = options.dataset(ref)
@@ -216,7 +218,7 @@ def export(
 def _prepared(
     recipe: str, overrides: Sequence[str], workers: int | None, create_store: bool, options: InStore
 ) -> tuple[config.Recipe, Store]:
-    """What a verb that runs units needs, checked before anything heavy is imported."""
+    """What a verb that runs units needs; checked before slow imports."""
     from corpusmill.config import load_recipe
     from corpusmill.store import open_store
 
@@ -228,14 +230,14 @@ def _prepared(
 
 @contextmanager
 def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterator[tuple[Record, Runner]]:
-    """Processes for units, shown as they run, and the record of the run that counts them."""
+    """Worker processes that show their progress, and the record of the run that counts units."""
     from corpusmill.compiled import is_warm
     from corpusmill.engine.local import Engine
     from mill.progress import shown
     from tasks.traffic import recorded
 
     if not is_warm():
-        print("compiling kernels first: some minutes of CPU, once for this machine", file=sys.stderr)
+        print("compiling kernels first: some minutes of CPU, once on this machine", file=sys.stderr)
     with (
         recorded(store, verb, name) as record,
         Engine(processes(workers)) as engine,
@@ -245,7 +247,7 @@ def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterato
 
 
 def processes(workers: int | None) -> int:
-    """How many processes units run in."""
+    """Number of processes that run units."""
     from corpusmill.errors import UsageError
 
     if workers is not None:

@@ -1,7 +1,6 @@
-"""The command `mill` (also `corpusmill`): the table of its verbs, and how it ends.
+"""The command `mill` (also `corpusmill`): the table of its verbs, and its exit codes.
 
-Every verb is named by a string and imported when it is used, so `mill --help` stays quick, and the verbs that live
-above the library (building, the platform, training) are started from here without an import upwards.
+Every verb is named by a string and imported when it is used, so `mill --help` stays fast.
 """
 
 from __future__ import annotations
@@ -25,70 +24,78 @@ from corpusmill.errors import MillError, Unavailable, UsageError
 INTERRUPTED, TERMINATED, PIPE_CLOSED = 130, 143, 141
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "plan": ("mill.build:plan", "How much a recipe has to read and do; writes nothing."),
+    "plan": ("mill.build:plan", "Show what a recipe has to read and do; writes nothing."),
     "ingest": ("mill.build:ingest", "Publish the documents of every new crawl."),
     "build": ("mill.build:build", "Build one dataset and publish its manifest."),
-    "funnel": ("mill.datasets:funnel", "How many documents each stage kept, and why the others ended."),
-    "rejects": ("mill.datasets:rejects", "A sample of what was rejected, by reason."),
+    "funnel": ("mill.datasets:funnel", "Show how many documents each stage kept, and why the others ended."),
+    "rejects": ("mill.datasets:rejects", "Show a sample of rejected documents, by reason."),
     "contamination": (
         "mill.contamination:contamination",
-        "Which documents hold items of benchmarks, and where.",
+        "Show which documents contain benchmark items, and where.",
     ),
-    "whatif": ("mill.queries:whatif", "What moving a bound would let in and keep out; nothing is built."),
-    "quantiles": ("mill.queries:quantiles", "How a measure is distributed, and the bound that keeps a share."),
-    "lineage": ("mill.datasets:lineage", "From checkpoints and shards back to the files of the crawl."),
+    "whatif": ("mill.queries:whatif", "Show which documents a moved bound would add and remove; builds nothing."),
+    "quantiles": (
+        "mill.queries:quantiles",
+        "Show the distribution of a measure, and the bound that keeps a given share.",
+    ),
+    "lineage": ("mill.datasets:lineage", "Show the chain from checkpoints and shards back to the files of the crawl."),
     "verify": ("mill.datasets:verify", "Check every digest, row and count of a dataset."),
-    "export": ("mill.build:export", "Write documents, or the fate of every record, to files."),
+    "export": ("mill.build:export", "Write documents, or the fate of every record, to a file."),
     "lsh": ("mill.lsh:lsh", "Recommend LSH bands and rows, and draw what they find and miss."),
     "train": ("mill.train:train", "Train a model on a dataset."),
     "up": ("mill.platform:up", "Start server, pools, deployments and workers, and leave them running."),
     "down": ("mill.platform:down", "Stop what `up` started: workers first, then the server."),
-    "status": ("mill.platform:status", "What runs, and where."),
+    "status": ("mill.platform:status", "Show what is running, and where."),
     "demo": ("mill.platform:demo", "Make a sample crawl, build it and train on it through the platform."),
 }
-"""verb -> (module:function, what the help says)."""
+"""verb -> (module:function, help text)."""
 
 GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "rules": (
-        "Rule sets, tried on a dataset.",
-        {"compare": ("mill.queries:compare", "How the rules of two recipes differ on the documents of a dataset.")},
+        "Compare rule sets on a dataset.",
+        {
+            "compare": (
+                "mill.queries:compare",
+                "Show how the rules of two recipes differ on the documents of a dataset.",
+            )
+        },
     ),
     "recipe": (
-        "Check recipes, and describe them to an editor.",
+        "Check recipes, and print their schema for editors.",
         {
-            "check": ("mill.tools:recipe_check", "All faults of a recipe at once."),
-            "schema": ("mill.tools:recipe_schema", "JSON schema of recipes."),
+            "check": ("mill.tools:recipe_check", "Report all faults of a recipe at once."),
+            "schema": ("mill.tools:recipe_schema", "Print the JSON schema of recipes."),
         },
     ),
     "quality": (
         "Classifiers of good text.",
         {
-            "train": ("mill.models:quality_train", "Train a classifier on good texts and others."),
-            "score": ("mill.models:quality_score", "The score of each text of some files."),
+            "train": ("mill.models:quality_train", "Train a classifier on good and other texts."),
+            "score": ("mill.models:quality_score", "Print the score of each text of the given files."),
         },
     ),
     "perplexity": (
         "Language models of clean text.",
         {
             "train": ("mill.models:perplexity_train", "Train a language model on clean text."),
-            "convert": ("mill.models:perplexity_convert", "Make a model of an ARPA file."),
-            "score": ("mill.models:perplexity_score", "The cross entropy of each text of some files."),
+            "convert": ("mill.models:perplexity_convert", "Make a model from an ARPA file."),
+            "score": ("mill.models:perplexity_score", "Print the cross entropy of each text of the given files."),
         },
     ),
     "models": (
-        "Model files that judges use.",
+        "Model files that the judges use.",
         {"fetch": ("mill.tools:models_fetch", "Fetch the language model and check its digest.")},
     ),
     "doctor": (
-        "Check what the work depends on.",
-        {"store": ("mill.tools:doctor_store", "Probe writes, digests, listing and clock of a store.")},
+        "Check what builds depend on.",
+        {"store": ("mill.tools:doctor_store", "Check writes, digests, listing and clock of a store.")},
     ),
 }
 
 
 def app() -> App:
-    """The command tree. Nothing of it is imported before it is used."""
-    about = "Web crawls in, training shards with a verifiable history out."
+    """The command tree. No verb is imported before it is used."""
+    about = "Turn web crawls into training shards with a verifiable history."
     root = App(
         name="mill",
         help=about,
@@ -112,10 +119,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command; every way it can end has a code and one clear message on stderr.
+    """Run one command; every way to end has an exit code and one clear message on stderr.
 
     Returns:
-        0 or the exit code of the fault; 130 interrupted, 143 terminated, 141 the reader of stdout went away.
+        0 or the exit code of the error; 130 interrupted, 143 terminated, 141 the reader of stdout closed it.
     """
     flags = [word for word in argv if word.startswith("-")]
     as_json, verbose = "--json" in flags, "-v" in flags or "--verbose" in flags
@@ -137,10 +144,10 @@ def run(argv: Sequence[str]) -> int:
             traceback.print_exc()
         return _say(err, as_json)
     except KeyboardInterrupt:
-        print("interrupted; finished work is stored: the same command goes on from there", file=sys.stderr)
+        print("interrupted; finished work is stored; run the same command to resume", file=sys.stderr)
         return INTERRUPTED
     except _Terminated:
-        print("terminated; finished work is stored: the same command goes on from there", file=sys.stderr)
+        print("terminated; finished work is stored; run the same command to resume", file=sys.stderr)
         return TERMINATED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -177,7 +184,7 @@ _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def _outside(err: Exception) -> Unavailable | None:
-    """An error of the machine around us in our words; None where it is not one."""
+    """An error of the operating system as one of ours; None where it is not one."""
     if not isinstance(err, OSError):
         return None
     where = f": {err.filename}" if err.filename else ""
@@ -188,9 +195,9 @@ def _outside(err: Exception) -> Unavailable | None:
             "Nothing is half-written. Free some space and run the same command again; finished work is kept.",
         )
     if err.errno in _DENIED:
-        return Unavailable(f"no permission{where}", str(err), "Check the owner and the mode of that place.")
+        return Unavailable(f"no permission{where}", str(err), "Check the owner and the mode of that path.")
     if isinstance(err, ConnectionError):
-        return Unavailable("a connection broke", str(err), "Run the same command again; finished work is kept.")
+        return Unavailable("a connection was lost", str(err), "Run the same command again; finished work is kept.")
     return None
 
 
@@ -200,8 +207,8 @@ def _our_fault(err: Exception) -> MillError:
         file.write("".join(traceback.format_exception(err)))
     return MillError(
         f"{type(err).__name__}: {err}",
-        "This is a fault of corpusmill, not of what you typed.",
-        f"The traceback is in {path}; -v shows it at once. Please report it.",
+        "This is an error in corpusmill, not in your input.",
+        f"The traceback is in {path}; -v prints it. Please report it.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What verbs share: the options every one of them has, and how an answer is printed."""
+"""What verbs share: their common options, and how a result is printed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Output:
     verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), help="Show tracebacks.")] = False
 
     def answer(self, document: Mapping[str, Any], text: str) -> None:
-        """The result on stdout: the document with --json, else the text."""
+        """Print the result on stdout: the document with --json, else the text."""
         print(json.dumps(document, ensure_ascii=False, sort_keys=True) if self.json else text)
 
 
@@ -36,12 +36,12 @@ class InStore(Output):
 
     store: Annotated[
         str | None,
-        Parameter(help="Folder or s3://bucket/prefix; else CORPUSMILL_STORE, else ./.corpusmill/store."),
+        Parameter(help="Folder or s3://bucket/prefix; default: CORPUSMILL_STORE, then ./.corpusmill/store."),
     ] = None
 
     @property
     def uri(self) -> str:
-        """The store's address after defaults."""
+        """The store's URI after defaults."""
         return self.store or os.environ.get("CORPUSMILL_STORE") or DEFAULT_STORE
 
     def open(self) -> Store:

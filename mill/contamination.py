@@ -15,15 +15,15 @@ def contamination(
     /,
     *,
     benchmark: Annotated[str | None, Parameter(help="Only this benchmark.")] = None,
-    item: Annotated[str | None, Parameter(help="Only this item: the documents that hold it.")] = None,
+    item: Annotated[str | None, Parameter(help="Only this item: the documents that contain it.")] = None,
     document: Annotated[
-        str | None, Parameter(help="Only this document (URL, or digits of its id): the items it holds.")
+        str | None, Parameter(help="Only this document (URL, or digits of its id): the items that it contains.")
     ] = None,
     options: InStore = InStore(),
 ) -> None:
-    """Which documents hold items of benchmarks, at which byte, and how much of each; and what no screen can see.
+    """Show which documents contain benchmark items, where, and how much of each; and what the screen cannot find.
 
-    With --json all hits; else a summary, and all hits of what is asked for.
+    With --json it prints all hits; else a summary, and all hits of the given benchmark, item or document.
     """
     from corpusmill.dataset.contamination import report, written_out
 

@@ -11,11 +11,13 @@ from cyclopts import Parameter
 from corpusmill.plain_text import human_bytes, table
 from mill.common import InStore
 
-Ref = Annotated[str, Parameter(help="name (its newest), name@digest (6 or more hex digits), or a whole digest.")]
+Ref = Annotated[
+    str, Parameter(help="Name (its newest dataset), name@digest (6 or more hex digits), or a whole digest.")
+]
 
 
 def funnel(ref: Ref, /, *, options: InStore = InStore()) -> None:
-    """How many documents each stage kept, and why the others ended."""
+    """Show how many documents each stage kept, and why the others ended."""
     from corpusmill.dataset import funnel as funnels
 
     data = options.dataset(ref)
@@ -29,17 +31,17 @@ def rejects(
     /,
     *,
     reason: Annotated[str | None, Parameter(help="Only this reason.")] = None,
-    n: Annotated[int, Parameter(name=("-n", "--number"), help="Documents of each reason.")] = 3,
+    n: Annotated[int, Parameter(name=("-n", "--number"), help="Number of documents per reason.")] = 3,
     label: Annotated[
-        bool, Parameter(help="Ask of each document whether it should have been kept; answers are stored.")
+        bool, Parameter(help="Ask for each document whether it should have been kept; store the answers.")
     ] = False,
-    rates: Annotated[bool, Parameter(help="What the labels say: the false-reject rate of each reason.")] = False,
+    rates: Annotated[bool, Parameter(help="Show the false-reject rate of each reason, from the labels.")] = False,
     options: InStore = InStore(),
 ) -> None:
-    """A seeded sample of what was rejected: text, the measure and the bound that decided, the kept duplicate.
+    """Show a seeded sample of rejected documents: text, the measure and the bound that decided, the kept duplicate.
 
-    With --label every document is shown, and k (should be kept), d (rightly dropped), s (skip) or q (quit) is read from
-    the terminal. With --rates the labels of the dataset are summed up, near duplicates also by similarity.
+    With --label, each document is shown, and k (should be kept), d (rightly dropped), s (skip) or q (quit) is read from
+    the terminal. With --rates, the labels of the dataset are summed up, for near-duplicates also by similarity.
     """
     from corpusmill.dataset import labels
     from corpusmill.dataset.rejects import sample, written_out
@@ -70,7 +72,7 @@ def rejects(
 
 def _rates_text(found: Sequence[Mapping[str, Any]]) -> str:
     if not found:
-        return "Nothing is labelled yet: `mill rejects REF --reason R --label`."
+        return "No labels yet. Add some with `mill rejects REF --reason R --label`."
     rows = [
         (
             row["reason"] + (f" {row['similarity'][0]:.2f} to {row['similarity'][1]:.2f}" if row["similarity"] else ""),
@@ -85,7 +87,7 @@ def _rates_text(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def lineage(ref: Ref, /, *, options: InStore = InStore()) -> None:
-    """The chain of a dataset: checkpoints trained on it, shards, objects of each stage, files of the crawl."""
+    """Show the chain of a dataset: checkpoints trained on it, shards, objects of each stage, files of the crawl."""
     from corpusmill.dataset import lineage as lineages
 
     data = options.dataset(ref)
@@ -94,7 +96,7 @@ def lineage(ref: Ref, /, *, options: InStore = InStore()) -> None:
 
 
 def verify(ref: Ref, /, *, options: InStore = InStore()) -> None:
-    """Check every digest, row and count of a dataset; ends with 4 and the first thing that is wrong."""
+    """Check every digest, row and count of a dataset; exit code 4 with the first error."""
     from corpusmill.dataset.verify import verify as check
 
     data = options.dataset(ref)

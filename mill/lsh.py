@@ -14,22 +14,22 @@ from mill.common import Output
 
 def lsh(
     *,
-    threshold: Annotated[float, Parameter(help="Similarity from which documents are duplicates.")] = 0.8,
-    num_perm: Annotated[int, Parameter(help="Permutations of a signature.")] = 112,
-    recall: Annotated[float, Parameter(help="Least chance to find a pair of just this similarity.")] = 0.9,
-    svg: Annotated[Path | None, Parameter(help="Draw the S-curves into this file too.")] = None,
+    threshold: Annotated[float, Parameter(help="Documents with at least this similarity are duplicates.")] = 0.8,
+    num_perm: Annotated[int, Parameter(help="Permutations per signature.")] = 112,
+    recall: Annotated[float, Parameter(help="Minimum probability to find a pair of exactly this similarity.")] = 0.9,
+    svg: Annotated[Path | None, Parameter(help="Also draw the S-curves to this file.")] = None,
     options: Output = Output(),
 ) -> None:
     """Recommend bands x rows, and draw the S-curve with the areas of false positives and false negatives.
 
-    Candidates are verified, so a false positive costs a comparison, while a false negative is a duplicate that stays:
-    recommended is what has the fewest false positives among the choices that find enough.
+    Candidates are verified, so a false positive costs one comparison, while a false negative is a duplicate that stays.
+    The recommended choice has the fewest false positives among those with enough recall.
     """
     from corpusmill.dataset.scurve import drawn, drawn_svg
     from corpusmill.kernels.duplicates.scurve import choices, recommended
 
     if not 16 <= num_perm <= 1024:
-        raise UsageError(f"--num-perm {num_perm}", "expected 16 to 1024, as recipes take, for example 112")
+        raise UsageError(f"--num-perm {num_perm}", "expected 16 to 1024, as in recipes, for example 112")
     best = recommended(threshold, num_perm, recall)
     rows = [
         (

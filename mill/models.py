@@ -23,9 +23,11 @@ Sources = Annotated[
     tuple[str, ...],
     Parameter(help="A file (JSON lines, Parquet, text), a folder of them, or a dataset; may be repeated."),
 ]
-Field = Annotated[str, Parameter(help="Column of JSON lines and Parquet files that holds the text.")]
-ModelFile = Annotated[Path, Parameter(name=("-o", "--output"), help="Where to write the model; its card beside it.")]
-Name = Annotated[str, Parameter(help="Name of the model in its card; else that of the file.")]
+Field = Annotated[str, Parameter(help="Column with the text, in JSON lines and Parquet files.")]
+ModelFile = Annotated[
+    Path, Parameter(name=("-o", "--output"), help="Path of the model to write; its card is written beside it.")
+]
+Name = Annotated[str, Parameter(help="Name of the model in its card; default: the file's name.")]
 Files = Annotated[tuple[str, ...], Parameter(help="Files, folders or datasets with texts.")]
 
 BATCH = 256
@@ -39,16 +41,18 @@ def quality_train(
     name: Name = "",
     field: Field = "text",
     lr: Annotated[float, Parameter(help="Learning rate.")] = 0.5,
-    dim: Annotated[int, Parameter(help="Dimensions of a word.")] = 16,
-    epoch: Annotated[int, Parameter(help="Times that each text is seen; a few are enough for many texts.")] = 25,
-    word_ngrams: Annotated[int, Parameter(help="Words of the longest n-gram.")] = 2,
-    bucket: Annotated[int, Parameter(help="Rows that n-grams of two words and more share.")] = 200_000,
-    min_count: Annotated[int, Parameter(help="Words that occur less often are left out.")] = 1,
-    head_chars: Annotated[int, Parameter(help="Characters at the beginning of a text that are judged.")] = 5000,
-    held_out_percent: Annotated[int, Parameter(help="Part of the texts, by hash, that the table is measured on.")] = 20,
+    dim: Annotated[int, Parameter(help="Dimensions of a word vector.")] = 16,
+    epoch: Annotated[int, Parameter(help="Passes over the texts; a few are enough for many texts.")] = 25,
+    word_ngrams: Annotated[int, Parameter(help="Length of the longest n-gram in words.")] = 2,
+    bucket: Annotated[int, Parameter(help="Rows shared by n-grams of two or more words.")] = 200_000,
+    min_count: Annotated[int, Parameter(help="Leave out words that occur less often.")] = 1,
+    head_chars: Annotated[int, Parameter(help="Number of characters read, from the beginning of a text.")] = 5000,
+    held_out_percent: Annotated[
+        int, Parameter(help="Percentage of the texts, by hash, that is held out for the table.")
+    ] = 20,
     options: InStore = InStore(),
 ) -> None:
-    """Train a quality classifier, and show what thresholds on its score do."""
+    """Train a quality classifier, and show the effect of thresholds on its score."""
     from tasks.models import quality
     from tasks.models.corpus import texts
 
@@ -75,7 +79,7 @@ def quality_score(
     field: Field = "text",
     options: InStore = InStore(),
 ) -> None:
-    """The score of each text: the probability that it is positive."""
+    """Print the score of each text: the probability that it is positive."""
     from corpusmill.kernels.quality.classifier import Classifier
 
     _score(files, field, options, _opened(model, Classifier).scores_e6, "score_e6", 1_000_000)
@@ -86,11 +90,11 @@ def perplexity_train(
     text: Sources,
     output: ModelFile,
     name: Name = "",
-    order: Annotated[int, Parameter(help="Words of the longest n-gram.")] = 5,
+    order: Annotated[int, Parameter(help="Length of the longest n-gram in words.")] = 5,
     prune: Annotated[
         str | None,
         Parameter(
-            help="N-grams that occur so often or less are left out: for 1 word, 2 words, 3 and more; else 0,0,1."
+            help="Leave out n-grams that occur at most this often: for 1 word, 2 words, 3 and more; default: 0,0,1."
         ),
     ] = None,
     arpa: Annotated[Path | None, Parameter(help="Also write an ARPA file.")] = None,
@@ -104,21 +108,21 @@ def perplexity_train(
     try:
         thresholds = None if prune is None else tuple(int(part) for part in prune.split(","))
     except ValueError as err:
-        raise UsageError(f"--prune {prune}", "expected numbers and commas, as in 0,0,1") from err
+        raise UsageError(f"--prune {prune}", "expected numbers separated by commas, for example 0,0,1") from err
     training = perplexity.Training(order, thresholds)
     card = perplexity.train(texts(text, options.uri, field, by_line=True), output, training, arpa, name)
     options.answer(card, _perplexity_text(card, output))
 
 
 def perplexity_convert(
-    arpa: Annotated[Path, Parameter(help="An ARPA file, as lmplz writes it.")],
+    arpa: Annotated[Path, Parameter(help="An ARPA file, as written by lmplz.")],
     /,
     *,
     output: ModelFile,
     name: Name = "",
     options: Output = Output(),
 ) -> None:
-    """Make a model of an ARPA file."""
+    """Make a model from an ARPA file."""
     from tasks.models import perplexity
 
     card = perplexity.convert(arpa, output, name)
@@ -133,7 +137,7 @@ def perplexity_score(
     field: Field = "text",
     options: InStore = InStore(),
 ) -> None:
-    """The cross entropy of each text in bits a word; the perplexity is 2 to the power of it."""
+    """Print the cross entropy of each text in bits per word; the perplexity is 2 to the power of it."""
     from corpusmill.kernels.perplexity.score import Model
 
     _score(files, field, options, _opened(model, Model).log2_e4, "bits_e4", 10_000)
@@ -145,7 +149,7 @@ def _opened(model: Path, kind: Callable[[Path], Any]) -> Any:
     try:
         return kind(model)
     except ValueError as err:
-        raise UsageError(f"{model}: not such a model", str(err), "Train one, or check the name.") from err
+        raise UsageError(f"{model}: not a model of this kind", str(err), "Train one, or check the path.") from err
 
 
 def _score(
@@ -156,7 +160,7 @@ def _score(
     key: str,
     unit: int,
 ) -> None:
-    """Judge and print all texts of some sources, numbered within each."""
+    """Judge and print all texts of the given files, folders or datasets, numbered within each."""
     if not files:
         raise UsageError("no file to score", "expected files, folders or datasets")
     rows = list(_scored(files, field, options.uri, judge))
@@ -218,6 +222,6 @@ def _perplexity_text(card: dict[str, Any], output: Path) -> str:
     data = card["data"]
     return (
         f"{table(('words', 'n-grams', 'seen', 'D1', 'D2', 'D3+', ''), rows, numbers=(0, 1, 2, 3, 4, 5))}\n\n"
-        f"{data['words']:,} words of {data['sentences']:,} lines, {data['vocabulary']:,} different ones\n"
+        f"{data['words']:,} words of {data['sentences']:,} lines, {data['vocabulary']:,} distinct\n"
         f"{_written(card, output)}"
     )

@@ -19,7 +19,7 @@ from flows.run.defaults import may_create, store_uri
 from mill.common import Output
 
 HOME = ROOT / ".corpusmill"
-"""Where a project keeps its server's database, logs and state."""
+"""Folder of the server's database, logs and state."""
 
 
 def up(
@@ -32,12 +32,12 @@ def up(
 ) -> None:
     """Start the Prefect server, pools, deployments and workers, and leave them running.
 
-    With PREFECT_API_URL set, that server is used and only workers are started.
+    If PREFECT_API_URL is set, that server is used and only workers are started.
 
     Args:
-        host: address the server listens on; any other than this machine's own gets a random password.
-        port: its port; else 4200 if it is free, else any.
-        store: store of flow runs that name none; else CORPUSMILL_STORE, else ./.corpusmill/store.
+        host: IP address that the server listens on; any but this machine's own loopback gets a random password.
+        port: port of the server; default: 4200 if it is free, else any.
+        store: store of flow runs that name none; default: CORPUSMILL_STORE, then ./.corpusmill/store.
         home: folder of the server's database, logs and state.
     """
     extras.need("flows")
@@ -45,7 +45,7 @@ def up(
     home = home.resolve()
     platform = supervisor.find(home)
     if platform and not (platform.complete and is_healthy(platform.api_url)):
-        supervisor.stop_platform(platform)  # what is left of it: half a platform runs nothing
+        supervisor.stop_platform(platform)  # the rest of it: half a platform runs nothing
         platform = None
     if platform:
         supervisor.point_prefect_at(platform.env)
@@ -61,7 +61,7 @@ def up(
         with progress(console) as say:
             platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
         if home == HOME and not supervisor.write_env_file(platform):
-            console.print(f"{supervisor.ENV_FILE} is yours and stays as it is")
+            console.print(f"{supervisor.ENV_FILE} was not written by mill and is left unchanged")
     options.answer(document(platform), describe(platform))
 
 
@@ -69,25 +69,25 @@ def down(*, home: Path = HOME, options: Output = Output()) -> None:
     """Stop what `mill up` started: workers first, then the server.
 
     Args:
-        home: folder given to `mill up`.
+        home: the --home of `mill up`.
     """
     found = supervisor.find(home.resolve())
     if found:
         with progress(Console(stderr=True)) as say:
-            say("stopping; flow runs get 30 s to store what they have")
+            say("stopping; flow runs get 30 s to store finished work")
             supervisor.stop_platform(found)
-    options.answer({"stopped": found is not None}, "stopped" if found else "nothing runs")
+    options.answer({"stopped": found is not None}, "stopped" if found else "nothing is running")
 
 
 def status(*, home: Path = HOME, options: Output = Output()) -> None:
-    """What runs, and where.
+    """Show what is running, and where.
 
     Args:
-        home: folder given to `mill up`.
+        home: the --home of `mill up`.
     """
     found = supervisor.find(home.resolve())
     if not found:
-        options.answer({"up": False}, "nothing runs; `mill up` starts it")
+        options.answer({"up": False}, "nothing is running; start it with `mill up`")
         return
     healthy = is_healthy(found.api_url)
     who = f"pid {found.server.pid}" if found.server else "ended" if found.owned else "not ours"
@@ -112,7 +112,7 @@ def demo(
 
     Args:
         no_server: run everything in this process, without Prefect.
-        store: where the dataset goes; else CORPUSMILL_STORE, else ./.corpusmill/store.
+        store: store of the dataset; default: CORPUSMILL_STORE, then ./.corpusmill/store.
         keep: leave the platform running at the end.
         home: folder of the sample crawl and of the server's database, logs and state.
     """
@@ -125,7 +125,7 @@ def demo(
 
 
 def document(platform: supervisor.Platform) -> dict[str, object]:
-    """A platform for programs."""
+    """A platform as a JSON document."""
     return {
         "api_url": platform.api_url,
         "ui_url": platform.ui_url,
@@ -144,7 +144,7 @@ def sample_crawl(home: Path) -> Path:
 
 
 def describe(platform: supervisor.Platform) -> str:
-    """What a user needs to know once the platform is up."""
+    """What users need to know once the platform is up, as text."""
     from flows.platform.deploy import POOLS, deployments
 
     lines = [f"UI           {platform.ui_url}"]
@@ -171,7 +171,7 @@ def describe(platform: supervisor.Platform) -> str:
 
 @contextlib.contextmanager
 def progress(console: Console) -> Iterator[Callable[[str], None]]:
-    """A function that shows what is going on: one changing line on a terminal; elsewhere a line for each new thing."""
+    """A function that shows progress: one changing line on a terminal; elsewhere one line for each new step."""
     if console.is_terminal:
         with console.status("") as line:
             yield lambda text: line.update(text)

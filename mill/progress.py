@@ -1,4 +1,4 @@
-"""What `mill build` shows on stderr while it works: a bar a stage on a terminal, else a line per 30 seconds."""
+"""The progress that `mill build` shows on stderr: one bar per stage on a terminal, else one line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tasks.units import Runner
 
 EVERY_S = 30.0
-"""Seconds between lines where nobody watches: logs are read later, and bars fill them with rubbish."""
+"""Seconds between lines when stderr is not a terminal: bars would make logs unreadable."""
 
 
 @contextmanager
 def shown(engine: Engine, to: TextIO) -> Iterator[Runner]:
-    """A runner of the chain on this engine that shows how far each stage is."""
+    """A runner of the chain on this engine that shows the progress of each stage."""
     if to.isatty():
         columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(file=to), refresh_per_second=4) as bars:
@@ -36,7 +36,7 @@ def shown(engine: Engine, to: TextIO) -> Iterator[Runner]:
 
 
 class Lines:
-    """A line when a stage starts to take long, every 30 s after that, and one when such a stage ends."""
+    """One line when a stage has run for 30 s, one every 30 s after that, and one when such a stage ends."""
 
     def __init__(self, engine: Engine, to: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self.engine, self.to, self.clock = engine, to, clock

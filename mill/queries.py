@@ -1,4 +1,4 @@
-"""Verbs about judging a published dataset otherwise: whatif, rules compare.
+"""Verbs that try other rules on a published dataset: whatif, quantiles, rules compare.
 
 `mill.cli` names them; they are imported when used.
 """
@@ -25,15 +25,16 @@ def whatif(
     /,
     *,
     set_: Annotated[
-        tuple[str, ...], Parameter(name="--set", help="rule.max=…, rule.min=…, language.min_score=…; may be repeated.")
+        tuple[str, ...],
+        Parameter(name="--set", help="Move a bound: RULE.max=…, RULE.min=…, language.min_score=…; may be repeated."),
     ] = (),
     samples: Annotated[int, Parameter(name=("-n", "--samples"), help="Documents to show on each side.")] = 3,
     options: InStore = InStore(),
 ) -> None:
-    """What moving bounds would let in and keep out, from the measures alone; nothing is built.
+    """Show which documents moved bounds would add and remove, from the measures alone; nothing is built.
 
-    Documents, bytes and words of the stages language and filter are exact; tokens are estimated; what follows filter is
-    not recomputed.
+    Documents, bytes and words of the stages language and filter are exact; tokens are estimated; later stages are not
+    recomputed.
     """
     from tasks.queries.whatif import whatif as ask
 
@@ -66,7 +67,7 @@ def _whatif_text(found: Mapping[str, Any]) -> str:
         was, now = _docs(found, "before", name), _docs(found, "after", name)
         rows.append((f"  {name}", was, now, _signed(now, was)))
     lines = [table(("kept by stage, ended by reason", "before", "after", "change"), rows, numbers=(1, 2, 3)), ""]
-    for side, says in (("gained", "would come in"), ("lost", "would go")):
+    for side, says in (("gained", "would be added"), ("lost", "would be removed")):
         part = found[side]
         lines.append(
             f"{part['docs']:,} documents {says}: {part['words']:,} words, about {part['tokens_estimated']:,} tokens"
@@ -74,11 +75,13 @@ def _whatif_text(found: Mapping[str, Any]) -> str:
         )
     for row in found["overlap"]:
         also = ", ".join(f"{other['reason']} {other['docs']:,}" for other in row["with"]) or "none"
-        lines.append(f"{row['reason']} is broken by {row['breaks']:,}, by {row['alone']:,} alone; also broken: {also}")
+        lines.append(
+            f"{row['reason']}: {row['breaks']:,} documents break it, {row['alone']:,} only it; also broken: {also}"
+        )
     lines.append(f"Not recomputed: {', '.join(found['not_recomputed'])}. Tokens are estimates.")
     for side in ("gained", "lost"):
         for sample in found["samples"].get(side, ()):
-            lines += ["", *_sample_lines(f"would {'come in' if side == 'gained' else 'go'}", sample)]
+            lines += ["", *_sample_lines(f"would be {'added' if side == 'gained' else 'removed'}", sample)]
     return "\n".join(lines)
 
 
@@ -106,14 +109,14 @@ def quantiles(
     /,
     *,
     fraction: Annotated[
-        float | None, Parameter(help="Also the bound that keeps this share, of the documents with the highest values.")
+        float | None, Parameter(help="Also show the bound that keeps this share, of the highest values.")
     ] = None,
     options: InStore = InStore(),
 ) -> None:
-    """How a measure is distributed over the documents of a dataset that its other bounds keep, whole and by language.
+    """Show how a measure is distributed over the documents that the other bounds keep, in total and by language.
 
-    With --fraction 0.1 the bound that keeps a tenth: set it as judge.quality.NAME.min_score, or in a rule. For CCNet's
-    head, middle and tail take the percentiles 30 and 60 of perplexity_bits of a language.
+    With --fraction 0.1 it also shows the bound that keeps a tenth: set it as judge.quality.NAME.min_score or in a
+    rule. For CCNet's head, middle and tail use the percentiles 30 and 60 of perplexity_bits of a language.
     """
     from tasks.queries.whatif import quantiles as ask
 
@@ -140,9 +143,9 @@ def compare(
     samples: Annotated[int, Parameter(name=("-n", "--samples"), help="Documents to show on each side.")] = 3,
     options: InStore = InStore(),
 ) -> None:
-    """How the languages and rules of two recipes differ on the documents of a dataset.
+    """Show how the languages and rules of two recipes differ on the documents of a dataset.
 
-    Measures that one of them needs and the dataset lacks are computed and stored beside the others; nothing is
+    Measures that a recipe needs and the dataset lacks are computed and stored beside the others; nothing is
     published.
     """
     from corpusmill.config import load_recipe
@@ -164,7 +167,7 @@ def _compare_text(a: str, b: str, found: Mapping[str, Any]) -> str:
         "both": "kept by both",
         "only_a": f"kept by {a} alone",
         "only_b": f"kept by {b} alone",
-        "neither": "by neither",
+        "neither": "kept by neither",
     }
     rows = [(says, found["kept"][key]["docs"], found["kept"][key]["words"]) for key, says in names.items()]
     lines = [table(("documents", "number", "words"), rows, numbers=(1, 2)), ""]

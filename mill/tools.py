@@ -1,4 +1,4 @@
-"""Verbs about what the work depends on: recipes, model files, the store itself."""
+"""Verbs for what builds depend on: recipes, model files, the store itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def recipe_check(
     set_: Annotated[tuple[str, ...], Parameter(name="--set", help="Override a key: key.path=value.")] = (),
     options: Output = Output(),
 ) -> None:
-    """All faults of a recipe at once, with key, what is expected and what is given."""
+    """Report all faults of a recipe at once: the key, what was expected and what was given."""
     from corpusmill.config import load_recipe
     from corpusmill.rulebook import check
 
@@ -26,7 +26,7 @@ def recipe_check(
 
 
 def recipe_schema(*, options: Output = Output()) -> None:
-    """JSON schema of recipes: name it in an editor's TOML settings and keys complete themselves."""
+    """Print the JSON schema of recipes, for the TOML settings of an editor: it then completes and checks keys."""
     import json
 
     from corpusmill.config import recipe_schema as schema
@@ -36,7 +36,7 @@ def recipe_schema(*, options: Output = Output()) -> None:
 
 
 def models_fetch(*, options: Output = Output()) -> None:
-    """Fetch the language model, check its sha256, show its licence; does nothing where it is already."""
+    """Fetch the language model unless it is there, check its sha256, and show its licence."""
     from corpusmill.models import fetch
 
     fetched = fetch("lid.176.ftz")
@@ -47,7 +47,7 @@ def models_fetch(*, options: Output = Output()) -> None:
 
 
 def doctor_store(*, options: InStore = InStore()) -> None:
-    """Probe what a store must do: create-if-absent under a race, digests, listing, deletes, clock."""
+    """Check what a store must do: create-if-absent under a race, digests, listing, deletes, clock."""
     from corpusmill.errors import CheckFailed
     from corpusmill.store.doctor import probe
 
@@ -57,7 +57,7 @@ def doctor_store(*, options: InStore = InStore()) -> None:
         raise CheckFailed(
             f"{store.uri}: {bad[0].name} fails",
             "\n".join(f"{check.name}: {'ok' if check.ok else 'FAILS'}: {check.says}" for check in checks),
-            "Datasets in such a store may be damaged: use another server, or another configuration of it.",
+            "Datasets in this store may be damaged: use another server, or change its configuration.",
         )
     options.answer(
         {"store": store.uri, "ok": True, "checks": [{"name": c.name, "ok": c.ok, "says": c.says} for c in checks]},

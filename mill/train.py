@@ -20,11 +20,13 @@ def train(
     ] = (),
     resume: Annotated[
         str | None,
-        Parameter(help="Go on from another run's checkpoint: RUN or RUN/STEP. A run's own are always found."),
+        Parameter(
+            help="Resume from another run's checkpoint: RUN or RUN/STEP. A run always finds its own checkpoints."
+        ),
     ] = None,
     options: InStore = InStore(),
 ) -> None:
-    """Train a model on a dataset; the same command again goes on from the latest checkpoint."""
+    """Train a model on a dataset; the same command again resumes from the latest checkpoint."""
     from training.launch import train_ref
 
     result = train_ref(
@@ -33,7 +35,7 @@ def train(
     lines = [f"run        {result['run_id']}: {result['outcome']}"]
     if "loss_first" in result:
         lines.append(f"steps      {result['steps']:,}, {result['tokens']:,} tokens")
-        lines.append(f"loss       {result['loss_first']:.4f} at first, {result['loss_last']:.4f} at last")
+        lines.append(f"loss       {result['loss_first']:.4f} at the start, {result['loss_last']:.4f} at the end")
     if result.get("heldout_after") is not None:
         lines.append(
             f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after"

@@ -14,18 +14,18 @@ from corpusmill.config.section import Section
 from corpusmill.errors import NotFound, UsageError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-"""The clone this package runs from (supported install: editable), which holds `recipes/` and `rules/`."""
+"""The clone that this package runs from (supported install: editable), with `recipes/` and `rules/`."""
 
 S = TypeVar("S", bound=Section)
 
 
 def read_section(kind: type[S], path: str | Path, overrides: Sequence[str], noun: str) -> S:
-    """Read a TOML file (or the name of one in `recipes/`) as a section; the same faults as of a recipe.
+    """Read a TOML file (or the name of one in `recipes/`) as a section; errors are reported as for a recipe.
 
-    Args:
-        kind: the section that the whole file is.
-        overrides: `key.path=value`, the value as TOML or a bare string.
-        noun: what messages call the file.
+        Args:
+    kind: the section type of the whole file.
+            overrides: `key.path=value`, the value as TOML or a bare string.
+    noun: word for the file in messages.
     """
     file = find_file(path, "recipes", ".toml", noun)
     try:
@@ -38,7 +38,7 @@ def read_section(kind: type[S], path: str | Path, overrides: Sequence[str], noun
 
 
 def parse_section(kind: type[S], data: Mapping[str, Any], origin: str, noun: str) -> S:
-    """Check a section that is already a mapping; `origin` and `noun` are named in messages."""
+    """Check a section that is already a mapping; messages contain `origin` and `noun`."""
     try:
         return kind.model_validate(data)
     except ValidationError as err:
@@ -59,7 +59,7 @@ def find_file(path: str | Path, folder: str, suffix: str, noun: str) -> Path:
     known = sorted(p.stem for p in (REPOSITORY / folder).glob(f"*{suffix}"))
     raise NotFound(
         f"no {noun} {str(path)!r}",
-        f"neither a file nor one of {', '.join(known)}",
+        f"it is neither a file nor one of {', '.join(known)}",
         f"Give a path, or a name in {folder}/.",
     )
 
@@ -92,17 +92,17 @@ def _faults(err: ValidationError, kind: type[Section], noun: str) -> Iterator[st
         elif fault["type"] == "missing":
             yield f"{place}: missing"
         elif fault["type"] == "tuple_type":
-            yield f'{place}: expected a list, for example ["a", "b"] (in quotes behind --set), given {given!r}'
+            yield f'{place}: expected a list, for example ["a", "b"] (in quotes after --set), given {given!r}'
         else:
             shown = "" if isinstance(given, (dict, BaseModel)) else f", given {given!r}"
             yield f"{place}: {fault['msg'].removeprefix('Value error, ')}{shown}"
 
 
 def _known_keys(section: type[Section], loc: Sequence[Any]) -> list[str]:
-    """Keys of the section at a place below another, whose parts are fields, names, numbers and kinds of a union."""
+    """Keys of the section at a location below another; its elements are fields, names, numbers and kinds of a union."""
     choices = [section]
     for part in loc:
-        if len(choices) > 1:  # part is a name, a number, or says which of a union is meant
+        if len(choices) > 1:  # part is a name, a number, or a kind of a union
             choices = [c for c in choices if part in get_args(c.model_fields["kind"].annotation)] or choices
         elif part in choices[0].model_fields:
             choices = list(_sections(choices[0].model_fields[part].annotation))

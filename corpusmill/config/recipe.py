@@ -1,4 +1,4 @@
-"""A whole recipe: the sections of a dataset, in the order of the stages."""
+"""A whole recipe: the sections of one dataset, in the order of the stages."""
 
 from __future__ import annotations
 
@@ -16,40 +16,46 @@ from corpusmill.config.sources import Source
 
 
 class Extract(Section):
-    """HTML to text, in worker processes that may be killed."""
+    """HTML to text, in worker processes that can be killed."""
 
     mode: Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"] = "auto"
-    max_payload_bytes: int = Field(16 * 2**20, ge=1024, description="Decoded payloads above it end as too_large.")
-    max_depth: int = Field(2000, ge=10, description="Elements nested deeper end the document as too_deep.")
-    timeout_s: int = Field(30, ge=1, description="CPU seconds a document; tried once more alone at four times this.")
-    memory_mb: int = Field(1536, ge=256, description="Address space of a worker above its start.")
+    max_payload_bytes: int = Field(16 * 2**20, ge=1024, description="Larger decoded payloads end as too_large.")
+    max_depth: int = Field(2000, ge=10, description="Documents with deeper nested elements end as too_deep.")
+    timeout_s: int = Field(30, ge=1, description="CPU seconds per document; one retry, alone, with four times this.")
+    memory_mb: int = Field(1536, ge=256, description="Address space that a worker may add to that at its start.")
     urls: str | None = where(
         None,
-        description="URL rules: a name in rules/urls/ or a file; the digest of their lists is part of the identity.",
+        description="URL rules: a name in rules/urls/ or a file; the digest of its lists is part of the dataset's "
+        "identity.",
     )
-    robots: Literal["respect", "ignore"] = Field("respect", description="Whether an owner's noindex or noai counts.")
+    robots: Literal["respect", "ignore"] = Field(
+        "respect", description="Whether an owner's noindex or noai is respected."
+    )
     verify_digests: bool = where(
         False,
-        description="Compare WARC records with the digests in their heads; what is wrong is counted and kept. When on, "
-        "it is part of the identity.",
+        description="Compare WARC records with the digests in their headers; mismatches are counted and kept. When on, "
+        "it is part of the dataset's identity.",
     )
     languages: Strings = Field(
         (),
-        description="ISO 639 codes; where given, pages surely in others end as unwanted_language.",
+        description="Language gate: ISO 639 codes; pages certainly in other languages end as unwanted_language.",
     )
 
 
 class Pack(Section):
     """Tokens and packed sequences."""
 
-    seq_len: int = Field(1024, ge=16, description="Tokens a training sequence; a stored row has one more.")
+    seq_len: int = Field(1024, ge=16, description="Tokens per training sequence; a stored row has one more.")
     tokenizer: str | None = where(
-        None, description="A given tokenizer.json; else one is trained. Its digest is part of the identity."
+        None,
+        description="A tokenizer.json; if absent, one is trained. Its digest is part of the dataset's identity.",
     )
-    vocab_size: int = Field(8192, ge=512, le=2**20)
-    sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Text the tokenizer is trained on.")
-    window_bytes: int = Field(256 * 2**20, ge=2**16, description="Extracted text of a shuffle window, about.")
-    heldout_one_in: int = Field(100, ge=2, description="One duplicate group in this number goes to partition heldout.")
+    vocab_size: int = Field(8192, ge=512, le=2**20, description="Entries of a trained tokenizer.")
+    sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Bytes of text that the tokenizer is trained on.")
+    window_bytes: int = Field(
+        256 * 2**20, ge=2**16, description="Approximate bytes of extracted text per shuffle window."
+    )
+    heldout_one_in: int = Field(100, ge=2, description="One of this many duplicate groups goes to partition heldout.")
 
 
 class Recipe(Section):
@@ -57,9 +63,9 @@ class Recipe(Section):
 
     all_keys = "`mill recipe schema`, docs/reference/recipe.md"
 
-    name: Name
-    seed: int = Field(17, ge=0, le=2**53)
-    source: dict[Name, Source] = Field(min_length=1)
+    name: Name = Field(description="Name of the dataset.")
+    seed: int = Field(17, ge=0, le=2**53, description="Seed of all samples and shuffles.")
+    source: dict[Name, Source] = Field(min_length=1, description="Sources by name.")
     extract: Extract = Extract()
     language: Language = Language()
     judge: Judge = Judge()
@@ -67,12 +73,12 @@ class Recipe(Section):
     decontaminate: Decontaminate = Decontaminate()
     deduplicate: Deduplicate = Deduplicate()
     pack: Pack = Pack()
-    train: str | None = where(None, description="Training config that the platform uses when the dataset is published.")
+    train: str | None = where(None, description="Training config that the platform uses once the dataset is published.")
 
     @model_validator(mode="after")
     def _partition_names(self) -> Recipe:
         if "heldout" in self.source:
-            raise ValueError("a source may not be called heldout: that is the name of a partition")
+            raise ValueError("a source must not be named heldout: that is the name of a partition")
         return self
 
     @model_validator(mode="after")
@@ -81,7 +87,7 @@ class Recipe(Section):
         for key in self.deduplicate.preferred_scores:
             if key not in known:
                 raise ValueError(
-                    f"deduplicate.prefer names {key!r}, and [judge.quality] has {', '.join(known) or 'no classifier'}"
+                    f"deduplicate.prefer names {key!r}, but [judge.quality] has {', '.join(known) or 'no classifier'}"
                 )
         return self
 

@@ -1,4 +1,4 @@
-"""What every part of a recipe is: typed and frozen, its fields `what` or `where`."""
+"""The base of all sections of a recipe: typed and frozen, each field `what` or `where`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def where(default: Any = ..., **kwargs: Any) -> Any:
 
 
 class Section(BaseModel):
-    """A part of a recipe. Unknown keys are errors; values do not change."""
+    """A section of a recipe. Unknown keys are errors; values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     all_keys: ClassVar[str] = ""
-    """Where all keys of a whole file are explained."""
+    """Where the keys of a whole file are documented."""
 
     def what(self) -> dict[str, Any]:
         """The fields that decide bytes, as plain JSON values."""
@@ -28,7 +28,7 @@ class Section(BaseModel):
 
 
 def is_where(info: Any) -> bool:
-    """Whether a field of a model is marked so."""
+    """Whether a field is marked with `where()`."""
     return bool((info.json_schema_extra or {}).get("where"))
 
 

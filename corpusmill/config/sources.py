@@ -1,4 +1,4 @@
-"""Where documents come from: a section for each kind of source."""
+"""Where documents come from: one section for each kind of source."""
 
 from __future__ import annotations
 
@@ -10,129 +10,129 @@ from corpusmill.config.section import Fraction, Name, Section, Strings, where
 
 
 class Select(Section):
-    """Which pages of a crawl are read, by its index: those that meet every list that is given."""
+    """Which pages of a crawl are read, by its index: those that match every list that is given."""
 
-    domains: Strings = Field((), description="Hosts, with all below them: example.org is also www.example.org.")
-    languages: Strings = Field((), description="ISO 639-3 codes, of which the page's main language is one.")
-    mimes: Strings = Field((), description="Media types as detected by the crawler.")
+    domains: Strings = Field((), description="Hosts and all their subdomains: example.org includes www.example.org.")
+    languages: Strings = Field((), description="ISO 639-3 codes; the page's main language must be one of them.")
+    mimes: Strings = Field((), description="Media types, as detected by the crawler.")
     statuses: Annotated[tuple[int, ...], Field(strict=False)] = Field((), description="HTTP statuses.")
 
 
 class CommonCrawl(Section):
-    """A tree in the shape of Common Crawl, in a folder, on a web server or in a bucket."""
+    """A tree in the layout of Common Crawl, in a folder, on a web server or in a bucket."""
 
     kind: Literal["common-crawl"]
     root: str = where(
         "https://data.commoncrawl.org",
-        description="Folder, file:// or http(s):// URL, or s3://bucket/prefix; s3://anonymous@bucket: not signed.",
+        description="Folder, file:// or http(s):// URL, or s3://bucket/prefix; s3://anonymous@bucket: unsigned.",
     )
     crawls: Strings = Field(
-        min_length=1, description='Crawl ids; "newest"; "A..B": all from A to B, either of which may be left out.'
+        min_length=1, description='Crawl ids; "newest"; "A..B": all from A to B, where A or B may be omitted.'
     )
     files: Literal["warc", "wet"] = "warc"
-    fraction: Fraction | None = Field(None, description="Take this share of each crawl's files, drawn by the seed.")
+    fraction: Fraction | None = Field(
+        None, description="Share of each crawl's files to read, sampled by the recipe's seed."
+    )
     max_files: int | None = Field(
-        None, ge=1, description="Take at most this number of files of each crawl, drawn by the recipe's seed."
+        None, ge=1, description="Maximum number of files per crawl, sampled by the recipe's seed."
     )
     select: Select | None = Field(
-        None, description="Read single pages by the crawl's index; files are then index files (WARC only)."
+        None, description="Read single pages, found by the crawl's index; files are then index files (WARC only)."
     )
 
     @model_validator(mode="after")
     def _index_is_of_warcs(self) -> CommonCrawl:
         if self.select is not None and self.files != "warc":
-            raise ValueError("select reads pages from WARC files: the index has none of WET files")
+            raise ValueError("select reads pages from WARC files: the index does not list WET files")
         return self
 
 
 class Folder(Section):
-    """A source whose files lie in a folder or bucket."""
+    """A source whose files are in a folder or bucket."""
 
     kind: str
-    root: str = where(description="Folder, or s3://bucket/prefix, that holds the files.")
-    pattern: str = Field("**/*", description="Which files below root, as a glob.")
-    snapshot: Name = "files"
-    fraction: Fraction | None = Field(None, description="Take this share of the files, drawn by the recipe's seed.")
-    max_files: int | None = Field(
-        None, ge=1, description="Take at most this number of files, drawn by the recipe's seed."
-    )
+    root: str = where(description="Folder, or s3://bucket/prefix, with the files.")
+    pattern: str = Field("**/*", description="Files below root, as a glob.")
+    snapshot: Name = Field("files", description="Name of this state of the files.")
+    fraction: Fraction | None = Field(None, description="Share of the files to read, sampled by the recipe's seed.")
+    max_files: int | None = Field(None, ge=1, description="Maximum number of files, sampled by the recipe's seed.")
 
 
 class Files(Folder):
     """A folder of WARC, WET or ARC files."""
 
     kind: Literal["files"]
-    pattern: str = Field("**/*.warc.gz", description="Which files below root, as a glob.")
+    pattern: str = Field("**/*.warc.gz", description="Files below root, as a glob.")
     files: Literal["warc", "wet"] = "warc"
 
 
 class Rows(Folder):
-    """A source whose files have rows, and which columns hold what."""
+    """A source whose files have rows, and the meaning of their columns."""
 
-    text: str = Field("text", description="Column of the text.")
-    id: str | None = Field(None, description="Column of the row's own id.")
-    url: str | None = Field(None, description="Column of the URL.")
-    date: str | None = Field(None, description="Column of the date.")
+    text: str = Field("text", description="Column with the text.")
+    id: str | None = Field(None, description="Column with the row's own id.")
+    url: str | None = Field(None, description="Column with the URL.")
+    date: str | None = Field(None, description="Column with the date.")
 
 
 class Jsonl(Rows):
-    """A folder of JSON lines: one object with text a line; plain, .gz, .zst, .bz2 or .xz."""
+    """A folder of JSON lines: one object with a text per line; plain, .gz, .zst, .bz2 or .xz."""
 
     kind: Literal["jsonl"]
-    pattern: str = Field("**/*.jsonl*", description="Which files below root, as a glob.")
+    pattern: str = Field("**/*.jsonl*", description="Files below root, as a glob.")
 
 
 class Parquet(Rows):
-    """A folder of Parquet files, as Hugging Face data sets lie on disk: one text a row."""
+    """A folder of Parquet files, as in Hugging Face data sets on disk: one text per row."""
 
     kind: Literal["parquet"]
-    pattern: str = Field("**/*.parquet", description="Which files below root, as a glob.")
+    pattern: str = Field("**/*.parquet", description="Files below root, as a glob.")
 
 
 PERMISSIVE = (
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "NCSA",
     "PostgreSQL", "PSF-2.0", "Python-2.0", "UPL-1.0", "Unlicense", "Zlib",
 )  # fmt: skip
-"""Licences that ask for no more than a notice."""
+"""Licences that require no more than a notice."""
 
 
 class Code(Folder):
     """Source code: tarballs (sdists, releases) and folders (checkouts); each file with its language and licence."""
 
     kind: Literal["code"]
-    pattern: str = Field("*", description='Which tarballs and folders below root, as a glob; "." is the root itself.')
-    licences: Strings = Field(PERMISSIVE, description='SPDX ids that are let in; ["*"] lets in all, unknown ones too.')
-    languages: Strings = Field((), description="Languages that are let in, by Pygments' short names; none means all.")
+    pattern: str = Field("*", description='Tarballs and folders below root, as a glob; "." is the root itself.')
+    licences: Strings = Field(PERMISSIVE, description='Accepted SPDX ids; ["*"] accepts all, including unknown ones.')
+    languages: Strings = Field((), description="Accepted languages, by Pygments' short names; none means all.")
 
 
 class MediaWiki(Folder):
     """Dumps of MediaWiki (pages-articles.xml, plain, .bz2, .gz, .xz or .zst): articles without their markup."""
 
     kind: Literal["mediawiki"]
-    pattern: str = Field("**/*.xml*", description="Which files below root, as a glob.")
-    namespaces: Annotated[tuple[int, ...], Field(strict=False)] = Field((0,), description="Namespaces that are let in.")
+    pattern: str = Field("**/*.xml*", description="Files below root, as a glob.")
+    namespaces: Annotated[tuple[int, ...], Field(strict=False)] = Field((0,), description="Accepted namespaces.")
 
 
 class Latex(Folder):
-    """Papers as LaTeX in the shape of arXiv: tarballs, single files, or tarballs of those."""
+    """Papers in LaTeX in the layout of arXiv: tarballs, single files, or tarballs of those."""
 
     kind: Literal["latex"]
-    pattern: str = Field("**/*", description="Which files below root, as a glob.")
+    pattern: str = Field("**/*", description="Files below root, as a glob.")
 
 
 class Text(Folder):
-    """Plain text and books, one document a file; plain, .gz, .zst, .bz2 or .xz."""
+    """Plain text and books, one document per file; plain, .gz, .zst, .bz2 or .xz."""
 
     kind: Literal["text"]
-    pattern: str = Field("**/*.txt*", description="Which files below root, as a glob.")
+    pattern: str = Field("**/*.txt*", description="Files below root, as a glob.")
 
 
 class OwnSource(Folder):
-    """A source of your own: a module outside of this repository that reads its files (docs/how-to/add-a-source.md)."""
+    """A source of your own: a module outside this repository that reads the files (docs/how-to/add-a-source.md)."""
 
     kind: Literal["own"]
-    module: str = Field(pattern=r"^[A-Za-z_][\w.]*$", description="package.module, with VERSION and read.")
-    options: dict[str, Any] = Field({}, description="Options for the module; part of the identity.")
+    module: str = Field(pattern=r"^[A-Za-z_][\w.]*$", description="package.module that defines VERSION and read.")
+    options: dict[str, Any] = Field({}, description="Options for the module; part of the dataset's identity.")
 
 
 Source = Annotated[

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 RECIPE = "demo"
 PREFECTS_OWN = ("Beginning flow run", "Finished in state")
-"""Log lines that say what one sees anyway."""
+"""Log lines that repeat what is already shown."""
 TRAINING_APPEARS_S = 120
 """How long the event may take to start the training."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """What the demo has made, beside what the store says itself."""
+    """What the demo made, in addition to what is in the store."""
 
     digest: str
     run_id: str
@@ -42,7 +42,7 @@ class Made:
 
 
 def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
-    """Run the deployments and let the event start the training; what was started is stopped again, unless `keep`.
+    """Run the deployments and let the event start the training; then stop what was started, unless `keep`.
 
     Raises:
         CheckFailed: a flow run failed, or the event started no training.
@@ -65,7 +65,9 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
         digest, run_id, tags = _runs(platform, store_uri, home, console)
     except httpx.TransportError as err:
         log = platform.home / "logs/server.log"
-        raise Unavailable("the Prefect server has gone away", f"{err}; {last_line(log)}", f"Its log: {log}") from err
+        raise Unavailable(
+            "the Prefect server is not reachable any more", f"{err}; {last_line(log)}", f"Its log: {log}"
+        ) from err
     except BaseException:
         console.print(f"logs: {platform.home / 'logs'}")
         raise
@@ -74,8 +76,8 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
             with progress(console) as say:
                 say("stopping: workers, then the server")
                 supervisor.stop_platform(platform)
-    address = "`mill up`, then the address it prints" if ours and not keep else platform.ui_url
-    return Made(digest, run_id, tags, f"UI         {address}; these runs are in it. `mill down` stops it.")
+    ui = "`mill up`, then the URL that it prints" if ours and not keep else platform.ui_url
+    return Made(digest, run_id, tags, f"UI         {ui}; it shows these runs. `mill down` stops it.")
 
 
 def _runs(platform: supervisor.Platform, store_uri: str, home: Path, console: Console) -> tuple[str, str, list[str]]:
@@ -141,7 +143,7 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
 
 
 def dataset_of(store: Store, build: FlowRun) -> str:
-    """The manifest that a build has published: the newest of the dataset, and the one that the run is tagged with."""
+    """The manifest that a build published: the newest of the dataset, which must also be in the run's tags."""
     _, digest = store.resolve(RECIPE)
     if f"manifest:{digest[:16]}" not in build.tags:
         raise CheckFailed(f"flow run {build.name} is not tagged with manifest {digest[:16]}", f"its tags: {build.tags}")
@@ -149,7 +151,7 @@ def dataset_of(store: Store, build: FlowRun) -> str:
 
 
 def training_of(client: SyncPrefectClient, digest: str, since: datetime) -> FlowRun:
-    """The flow run of `train` that the event has started.
+    """The flow run of `train` that the event started.
 
     Raises:
         Unavailable: none within two minutes.
@@ -168,9 +170,9 @@ def training_of(client: SyncPrefectClient, digest: str, since: datetime) -> Flow
                 return run
         time.sleep(1)
     raise Unavailable(
-        "the event dataset.published has started no training",
+        "the event dataset.published started no training",
         f"no flow run of train/demo for manifest {digest[:16]} within {TRAINING_APPEARS_S} s",
-        "Is the automation train-on-publish-demo enabled? `mill up` makes it.",
+        "Check that the automation train-on-publish-demo is enabled; `mill up` creates it.",
     )
 
 
@@ -198,12 +200,12 @@ def plain(store_uri: str, home: Path) -> Made:
 
 
 def dimmed(console: Console) -> Callable[[str], None]:
-    """Prints lines of a log as such."""
+    """A function that prints a line as a line of a log."""
     return lambda line: console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:
-    """Funnel, digest, tags, losses and lineage as they stand in the store: for programs, and for people."""
+    """Funnel, digest, tags, losses and lineage from the store: as a JSON document, and as text."""
     from corpusmill.dataset import funnel, lineage
     from corpusmill.plain_text import table
     from corpusmill.store import open_store
@@ -235,7 +237,7 @@ def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:
 
 
 def result_of(store: Store, run_id: str) -> Mapping[str, Any]:
-    """What a finished training run says about itself."""
+    """The result of a finished training run."""
     from corpusmill.store.receipts import unseal
 
     name = f"runs/{run_id}/result.json"
@@ -243,7 +245,7 @@ def result_of(store: Store, run_id: str) -> Mapping[str, Any]:
 
 
 def losses(result: Mapping[str, Any]) -> Iterator[str]:
-    """Before and after."""
+    """Losses before and after training, as text."""
     yield f"loss       {result['loss_first']:.4f} before, {result['loss_last']:.4f} after {result['steps']:,} steps"
     if result["heldout_before"] is not None:
         yield f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after"

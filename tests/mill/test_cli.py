@@ -154,7 +154,7 @@ def test_our_own_fault_is_saved_to_a_file(capsys, monkeypatch):
         (OSError(errno.ENOSPC, "No space left on device", "st/ob"), 7, "no space left on the disk: st/ob"),
         (OSError("Error writing bytes to file. Detail: [errno 28] No space left on device"), 7, "no space left"),
         (OSError(errno.EROFS, "Read-only file system", "x"), 7, "no permission: x"),
-        (ConnectionResetError(104, "Connection reset by peer"), 7, "a connection broke"),
+        (ConnectionResetError(104, "Connection reset by peer"), 7, "a connection was lost"),
         (MillError("ours", "why", "do"), 1, "error[internal] ours\n  why\n  do"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

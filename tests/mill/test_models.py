@@ -64,7 +64,7 @@ def test_a_language_model_from_files_to_scores(capsys) -> None:
     shown = run(capsys, "perplexity", "train", "--text", "toy.txt", "-o", "m.mill", "--order", "3", "--arpa", "m.arpa")
     assert shown.splitlines()[0].split() == ["words", "n-grams", "seen", "D1", "D2", "D3+"]
     assert "given" in shown  # the text is small: discounts are not its own
-    assert "30 words of 6 lines, 10 different ones" in shown
+    assert "30 words of 6 lines, 10 distinct" in shown
     run(capsys, "perplexity", "convert", "m.arpa", "-o", "again.mill")
     assert Path("again.mill").read_bytes() == Path("m.mill").read_bytes()
     Path("odd.txt").write_text("water wind the the zebra")
@@ -90,13 +90,13 @@ def test_a_language_model_from_files_to_scores(capsys) -> None:
         ((*TRAIN, "--negative", "other.jsonl", "-o", "good.jsonl"), 2, "--output good.jsonl"),
         ((*TRAIN, "--negative", "toy.txt", "-o", "m.bin", "--epoch", "0"), 2, "epoch = 0"),
         (("quality", "train", "--positive", "good.jsonl", "--negative", "other.jsonl", "-o", "m.bin"), 2, "--field"),
-        (("quality", "score", "toy.txt", "good.jsonl"), 2, "toy.txt: not such a model"),
+        (("quality", "score", "toy.txt", "good.jsonl"), 2, "toy.txt: not a model of this kind"),
         (("quality", "score", "absent.bin", "good.jsonl"), 3, "absent.bin: no such file"),
         (("perplexity", "train", "--text", "toy.txt", "-o", "m", "--prune", "0,x"), 2, "--prune 0,x"),
         (("perplexity", "train", "--text", "toy.txt", "-o", "m", "--prune", "1"), 2, "prune 1"),
         (("perplexity", "train", "--text", "toy.txt", "-o", "m", "--order", "9"), 2, "order 9"),
         (("perplexity", "train", "--text", "toy.txt", "-o", "toy.txt"), 5, "toy.txt exists"),
-        (("perplexity", "score", "toy.txt", "toy.txt"), 2, "not such a model"),
+        (("perplexity", "score", "toy.txt", "toy.txt"), 2, "not a model of this kind"),
         (("perplexity", "convert", "toy.txt", "-o", "m"), 2, "not a whole ARPA file"),
     ],
 )

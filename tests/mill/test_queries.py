@@ -202,7 +202,7 @@ def test_commands_answer_in_text_and_json(made: Made, capsys: pytest.CaptureFixt
     ref = f"golden@{made.built.digest}"
     assert cli.run(["whatif", ref, "--set", "too_few_words.min=115", "-n", "1"]) == 0
     out = capsys.readouterr().out
-    assert "would go" in out
+    assert "would be removed" in out
     assert "Not recomputed: decontaminate" in out
     assert cli.run(["whatif", ref, "--set", "too_few_words.min=115", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["manifest"] == made.built.digest

@@ -72,7 +72,7 @@ def test_up_leaves_a_guarded_platform_running_and_down_leaves_nothing(home: Path
     assert said(mill("down", home=home)).endswith("stopped\n")
     assert not [proc for proc in family if alive(proc)]
     assert not (home / "platform.json").exists()
-    assert "nothing runs" in said(mill("down", home=home))
+    assert "nothing is running" in said(mill("down", home=home))
 
 
 def test_a_given_server_is_used_and_left_alone(platform: Platform, home: Path) -> None:
@@ -106,5 +106,5 @@ def test_down_does_not_touch_a_process_that_only_has_the_same_id(home: Path) -> 
     data = {"api_url": "http://127.0.0.1:9/api", "env": {}, "store": "s", "owned": True}
     recycled = {"pid": me.pid, "started": "long ago"}
     (home / "platform.json").write_text(json.dumps({**data, "server": recycled, "workers": None}))
-    assert "nothing runs" in said(mill("down", home=home))
+    assert "nothing is running" in said(mill("down", home=home))
     assert alive(me)

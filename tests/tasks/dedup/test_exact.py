@@ -71,7 +71,7 @@ def by_score(prefer, classifiers=("prose",)):
 
 
 def test_a_preference_that_is_not_known_says_what_is(tmp_path):
-    with pytest.raises(UsageError, match=r"prefer names 'quality:prose', and \[judge.quality\] has quality:other"):
+    with pytest.raises(UsageError, match=r"prefer names 'quality:prose', but \[judge.quality\] has quality:other"):
         by_score(["quality:prose"], ["other"])
     with pytest.raises(UsageError, match=r"prefer.*longest"):
         by_score(["shortest"])
@@ -143,5 +143,5 @@ def test_settings_that_contradict_each_other_are_refused():
         recipe(prefer=("oldest", "newest"))
     with pytest.raises(UsageError, match="compares with no other snapshot"):
         recipe(policy="within", index=True)
-    with pytest.raises(UsageError, match="shorter passages than 50"):
+    with pytest.raises(UsageError, match="shorter passages are quotations"):
         recipe(substring_words=20)
