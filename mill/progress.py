@@ -7,12 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from corpusmill.engine.local import Engine
-
 if TYPE_CHECKING:
+    from corpusmill.engine.local import Engine
     from tasks.units import Runner
 
 EVERY_S = 30.0
@@ -23,6 +19,9 @@ EVERY_S = 30.0
 def shown(engine: Engine, to: TextIO) -> Iterator[Runner]:
     """A runner of the chain on this engine that shows the progress of each stage."""
     if to.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(file=to), refresh_per_second=4) as bars:
 

@@ -64,6 +64,12 @@ def test_training_does_not_stall_on_a_run_without_spaces(data_dir, encoder):
     assert shards.Tokenizer(data).vocab_size == 384
 
 
+@given(st.lists(st.tuples(st.sampled_from("aé東1٣-_ \n\u3000\x1c\x85"), st.sampled_from([1, 3, 255, 256, 257, 400]))))
+def test_texts_without_long_runs_are_told_apart_from_those_with(parts):
+    text = "".join(char * count for char, count in parts)
+    assert shards._without_long_runs(text) == shards._LONG_RUN.sub(shards._cut, text)
+
+
 def test_long_run_is_encoded_in_time(data_dir, encoder):
     with gzip.open(data_dir / "hostile" / "B53-long-run.txt.gz", "rt", encoding="utf-8") as file:
         run = file.read()

@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -191,3 +193,15 @@ def test_digits_count_as_one_only_where_that_is_asked_for() -> None:
 def test_a_shingle_that_is_none_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match=r"ngram must be at least 1|made of word or char"):
         Shingling(**wrong)
+
+
+def test_the_oracle_is_datasketch_itself_and_does_not_load_scipy():
+    code = """
+import sys
+from corpusmill.kernels.duplicates.minhash_checks import _datasketch_minhash
+alone = _datasketch_minhash()
+assert "scipy.integrate" not in sys.modules and "datasketch" not in sys.modules
+import datasketch
+assert datasketch.MinHash is alone is _datasketch_minhash()
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
