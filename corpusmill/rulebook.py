@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -59,15 +59,20 @@ def rules_from_json(data: Mapping[str, Any]) -> RuleSet:
     return RuleSet(data["name"], data["version"], data["digest"], rules, (), data["edits_digest"], languages)
 
 
-def check(recipe: Recipe) -> RuleSet:
+def check(recipe: Recipe, taken: Collection[str]) -> RuleSet:
     """The rules of a recipe, which fit it.
 
+    Args:
+        recipe: which names them.
+        taken: names of reasons that are no rule's.
+
     Raises:
-        NotFound, UsageError: no such rules; rules about a measure that the recipe does not compute; a floor on no
+        NotFound, UsageError: no such rules; a rule or edit whose name is taken; rules about a measure that the
+            recipe does not compute; a floor on no
             measure of the raw text, or one that is tighter than a rule, so that the rule would not be what decides.
     """
     rules = rules_of(recipe.filter.rules)
-    if faults := list(_faults(recipe, rules)):
+    if faults := list(_faults(recipe, rules, taken)):
         raise UsageError(
             f"recipe {recipe.name!r} and rules {rules.name!r} do not fit: "
             f"{len(faults)} fault{'s' if len(faults) > 1 else ''}",
@@ -77,8 +82,11 @@ def check(recipe: Recipe) -> RuleSet:
     return rules
 
 
-def _faults(recipe: Recipe, rules: RuleSet) -> Iterator[str]:
+def _faults(recipe: Recipe, rules: RuleSet, taken: Collection[str]) -> Iterator[str]:
     judge = recipe.judge
+    for name in (*(edit.name for edit in rules.edits), *(rule.name for rule in rules.rules)):
+        if name in taken:
+            yield f"{name}: the name is taken: it is that of a reason of every build"
     offered = {
         "quality_": {f"quality_{name}" for name in judge.quality},
         "own_": {f"own_{name}" for name in judge.own},

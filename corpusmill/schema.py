@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 
@@ -271,76 +269,6 @@ TOKENS_COLUMN = "tokens"
 def tokens_schema(token_bytes: int, seq_len: int) -> pa.Schema:
     """Packed sequences: one fixed-size binary of seq_len + 1 little-endian token ids (2 or 4 bytes each)."""
     return pa.schema([_required(TOKENS_COLUMN, pa.binary(token_bytes * (seq_len + 1)))])
-
-
-FUNNEL_STAGES = ("acquire", "extract", "language", "filter", "decontaminate", "exact", "near", "pack")
-"""Rows of the funnel, in order."""
-
-Class = Literal["policy", "quality", "fault"]
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a document ended: `stage` is its funnel row, `kind` says whose doing it is, `says` is one sentence for
-    people."""
-
-    stage: str
-    kind: Class
-    says: str
-
-
-REASONS: dict[str, Reason] = {
-    "http_status": Reason("acquire", "policy", "The server answered with a status other than 200."),
-    "redirect": Reason("acquire", "policy", "The server or the page sends the visitor to another URL."),
-    "revisit": Reason("acquire", "policy", "The archive holds only a note that the page was unchanged."),
-    "not_html": Reason("acquire", "policy", "The payload is no web page or text, whatever its name or header claims."),
-    "url_domain": Reason("acquire", "policy", "The host or the beginning of the URL is on the recipe's list."),
-    "url_word": Reason("acquire", "policy", "The URL holds a word, or part of one, that is on the recipe's list."),
-    "url_soft_words": Reason("acquire", "policy", "The URL holds two words of the recipe's list of soft words."),
-    "empty_body": Reason("acquire", "quality", "There is no payload, or no text in it."),
-    "robots_meta": Reason("acquire", "policy", "The owner forbids indexing or reuse by header or meta element."),
-    "truncated": Reason("acquire", "fault", "The file ends inside the record."),
-    "damaged": Reason("acquire", "fault", "The record cannot be read: broken compression or headers."),
-    "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in a way that is not known."),
-    "bad_encoding": Reason("acquire", "fault", "The payload is not what its transfer or content encoding promises."),
-    "too_large": Reason("acquire", "policy", "The payload is larger than extract.max_payload_bytes."),
-    "bad_row": Reason("acquire", "fault", "The line, row or page does not parse as its format promises."),
-    "no_text_column": Reason("acquire", "fault", "The row has no string in the column that the recipe names for text."),
-    "other_namespace": Reason("acquire", "policy", "The wiki page is not in a namespace that the recipe lets in."),
-    "no_main_file": Reason("acquire", "quality", "No file of the paper begins a LaTeX document."),
-    "vendored": Reason("acquire", "policy", "The source file is somebody else's, carried along, as in node_modules."),
-    "generated": Reason("acquire", "quality", "A program wrote the source file, by its name or its own words."),
-    "minified": Reason("acquire", "quality", "The source file is minified or data: its lines are for no reader."),
-    "not_code": Reason("acquire", "policy", "The file is in no programming or markup language, or in none let in."),
-    "licence_unknown": Reason("acquire", "policy", "No licence is stated for the source file, or none that is known."),
-    "licence_refused": Reason("acquire", "policy", "The source file's licence is not among those the recipe lets in."),
-    "too_deep": Reason("extract", "fault", "Elements are nested deeper than extract.max_depth."),
-    "timeout": Reason(
-        "extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."
-    ),
-    "crashed": Reason("extract", "fault", "The extraction worker died on this document, twice."),
-    "unwanted_language": Reason(
-        "extract", "policy", "The page is surely in a language that is not in extract.languages; it was not extracted."
-    ),
-    "no_text": Reason("extract", "quality", "The page has no main text."),
-    "other_language": Reason("language", "policy", "The language is not among those the recipe keeps."),
-    "uncertain_language": Reason(
-        "language", "quality", "The language is wanted, but its score is under the recipe's bound."
-    ),
-    "below_floor": Reason("filter", "quality", "A measure is outside the floor below which costly judges are spared."),
-    "personal_data": Reason("filter", "policy", "It holds more personal data than judge.personal_data.drop_above."),
-    "low_quality": Reason("filter", "quality", "A quality classifier gives less than its judge.quality.*.min_score."),
-    "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
-    "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
-    "same_payload": Reason("exact", "quality", "Another kept document has the same payload, byte for byte."),
-    "same_url": Reason("exact", "policy", "Another kept document has the same URL, normalised."),
-    "near_duplicate": Reason(
-        "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
-    ),
-    "edited": Reason("pack", "quality", "Edits and masks took this text out of documents that stay (0 documents)."),
-    "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
-}
-"""Every reason but those of rules, which rule files name (`rules/*.toml`) and which belong to stage `filter`."""
 
 
 def doc_id(source: str, snapshot: str, locator: str, offset: int, index: int = 0) -> bytes:

@@ -23,6 +23,7 @@ from pydantic_core import PydanticUndefined
 
 from corpusmill import config, errors, schema
 from mill import cli
+from tasks import stages
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -242,20 +243,31 @@ def _comments(source: str) -> dict[tuple[str, str], str]:
 
 
 def reasons() -> list[str]:
-    """Every reason a document can end for: fixed ones, and the rules of every rule file."""
-    lines = ["# Reasons and rules", "", _note("corpusmill/schema.py and rules/*.toml"), ""]
+    """Every stage, and every reason a document can end for: fixed ones, and the rules of every rule file."""
+    lines = ["# Stages, reasons and rules", "", _note("tasks/stages.py and rules/*.toml"), ""]
     lines += [
+        "Stages in the order of a build. A version is raised when the same input would give other output; receipts and",
+        "lineage name units by their stage, those of parts `near.plan` and so on.",
+        "",
+        "| stage | version | rows of the funnel | what it does |",
+        "|---|---:|---|---|",
+    ]
+    for stage in stages.STAGES:
+        lines.append(f"| **{stage.name}** | {stage.version or ''} | {', '.join(stage.rows)} | {stage.says} |")
+        lines += [f"| · {part.name} | {part.version} | | {part.says} |" for part in stage.parts]
+    lines += [
+        "",
         "Every record that is read and not kept has exactly one reason. *policy*: somebody's decision, the owner's or",
         "the recipe's; *quality*: the text is not worth keeping; *fault*: something is broken.",
         "",
-        "| stage | reason | class | meaning |",
+        "| row of the funnel | reason | class | meaning |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {r.stage} | `{name}` | {r.kind} | {r.says} |" for name, r in schema.REASONS.items()]
+    lines += [f"| {r.row} | `{name}` | {r.kind} | {r.says} |" for name, r in stages.REASONS.items()]
     for file in sorted((REPOSITORY / "rules").glob("*.toml")):
         rules = tomllib.loads(file.read_text(encoding="utf-8"))
         lines += ["", f"## Rules of `{file.stem}`, version {rules['version']}", ""]
-        lines += ["| reason (stage filter) | measure | at least | at most | source |", "|---|---|---:|---:|---|"]
+        lines += ["| reason (row filter) | measure | at least | at most | source |", "|---|---|---:|---:|---|"]
         for rule in rules["rule"]:
             low, high = rule.get("min", ""), rule.get("max", "")
             lines.append(f"| `{rule['name']}` | `{rule['measure']}` | {low} | {high} | {rule.get('source', '')} |")

@@ -7,14 +7,14 @@ shards), decisions (by shard), tokenizer, packing (by window), publication.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound
-from corpusmill.store import Store
-from tasks import acquire, decide, dedup, extract, pack
+from corpusmill.store import Receipt, Store
+from tasks import acquire, decide, dedup, extract, pack, stages
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.decontaminate import exemption, screen
@@ -22,7 +22,7 @@ from tasks.finished import finished_first
 from tasks.judge import groups, judge
 from tasks.publish import Parts, publish
 from tasks.shards import Shard
-from tasks.units import Count, Done, Job, Runner, store_at
+from tasks.units import Count, Done, Job, Runner, Step, store_at
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
         CheckFailed: a self-test or the funnel's identity fails; nothing is published.
     """
     # What is missing is said before a page is read, not after all of them were.
-    rulebook.check(recipe)
+    rulebook.check(recipe, stages.REASONS)
     groups.groups_of(recipe)
     extract.url_rules(recipe)
     tally, run = Count(), finished_first(run, store)
@@ -61,12 +61,10 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
 
     planted = tally.add([screen.self_test(recipe, store)])
     mapped = run("documents", shard_unit, jobs(units))
-    sources = [tally.add([source]) for source, _ in mapped]
-    shards = [shard for _, shard in mapped]
-    for shard in shards:
-        tally.add(shard.done)
-    shards = [replace(shard, done=()) for shard in shards]
-    exempted = exemption.exempted(run, shards, recipe, store)
+    sources = [tally.add([source]) for source, _, _ in mapped]
+    for _, _, done in mapped:
+        tally.add(done)
+    exempted = exemption.exempted(run, [shard for _, shard, _ in mapped], recipe, store)
     if exempted.done:
         tally.add(exempted.done)
     shards = exempted.shards
@@ -79,18 +77,31 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     shards = repeated.shards
     decided = run("decide", decide_unit, jobs((number, shard, exact, near) for number, shard in enumerate(shards)))
     tally.add(decided)
-    shards = [replace(shard, decided=done.receipt) for shard, done in zip(shards, decided, strict=True)]
+    shards = [shard.after(done.receipt) for shard, done in zip(shards, decided, strict=True)]
     tokenizer = tally.add(run("tokenizer", tokenizer_unit, jobs([shards])))
     packed = run("pack", pack_unit, jobs((window, tokenizer) for window in pack.windows(shards, recipe)))
     tally.add(packed)
     packs = [done.receipt for done in packed]
-    parts = Parts(planted, sources, shards, exact, near, tokenizer, packs, earlier, repeated, exempted.receipt)
+    trail = [
+        *steps("", planted, *exempted.receipts),
+        *(step for shard in shards for step in steps(shard.place, *shard.trail)),
+        *steps("", exact, near),
+        *(step for place, receipt in repeated.receipts for step in steps(place, receipt)),
+        *steps("", tokenizer),
+        *(step for receipt in packs for step in steps(str(receipt.facts["window"]), receipt)),
+    ]
+    parts = Parts(trail, planted, sources, shards, exact, near, tokenizer, packs, earlier, repeated, exempted.receipts)
     digest, manifest = publish(recipe, parts, store)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
 
 
-def shard_unit(job: Job) -> tuple[Done, Shard]:
-    """One source file down to its first decisions: extract, judge, filter, benchmark screen."""
+def steps(place: str, *receipts: Receipt) -> list[Step]:
+    """These units in the trail of the build."""
+    return [Step(receipt.stage, place, receipt) for receipt in receipts]
+
+
+def shard_unit(job: Job) -> tuple[Done, Shard, list[Done]]:
+    """One source file down to its first decisions: what was read, its shard, the units of which the shard is made."""
     unit: SourceUnit = job.item
     recipe, store = job.recipe, store_at(job.uri)
     source, documents = extract.extract_file(unit, recipe, store)
@@ -98,7 +109,8 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
     receipts = {group: done.receipt for group, done in judged.items()}
     filtered = filtering.filter_shard(documents.receipt, receipts, recipe, store)
     screened = screen.screen_shard(documents.receipt, receipts, filtered.receipt, recipe, store)
-    return source, Shard(
+    done = [documents, *(judged[group] for group in sorted(judged)), filtered, screened]
+    shard = Shard(
         source=unit.source,
         snapshot=unit.snapshot,
         locator=unit.place,
@@ -108,8 +120,9 @@ def shard_unit(job: Job) -> tuple[Done, Shard]:
         screened=screened.receipt,
         decided=screened.receipt,
         cuts=tuple(screened.receipt.outputs[kind] for kind in ("cuts",) if kind in screened.receipt.outputs),
-        done=(documents, *judged.values(), filtered, screened),
+        trail=tuple(one.receipt for one in done),
     )
+    return source, shard, done
 
 
 def exact_unit(job: Job) -> Done:

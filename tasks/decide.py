@@ -13,20 +13,18 @@ import pyarrow.compute as pc
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.store import Receipt, Store, Unit
+from tasks import stages
 from tasks.dedup import of_shard
 from tasks.shards import Shard
 from tasks.units import Done, content_of, once
 
-VERSION = 2
 REJECTS_PER_REASON = 20
 TEXT_CHARS = 2000
 
 
 def decide_shard(number: int, shard: Shard, exact: Receipt, near: Receipt, recipe: Recipe, store: Store) -> Done:
     """The decisions of shard `number` after all stages, and its seeded sample of rejects per reason."""
-    unit = Unit(
-        "decide",
-        VERSION,
+    unit = stages.DECIDE.unit(
         {
             "seed": recipe.seed,
             "per_reason": REJECTS_PER_REASON,

@@ -29,11 +29,11 @@ from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
 from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
-from tasks import acquire
+from tasks import acquire, stages
 from tasks.acquire import SourceUnit
-from tasks.units import Done, Tally, begin, once
+from tasks.tally import Tally
+from tasks.units import Done, begin, once
 
-VERSION = 4
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
 REMEMBERED = 2000
 _PLACE = ("url", "date", "offset", "source_id", "licence")
@@ -71,15 +71,12 @@ def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
     config: dict[str, Any] = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
     if recipe.extract.verify_digests:
         config["verify_digests"] = True
-    made = Unit(
-        "extract",
-        VERSION,
+    made = stages.EXTRACT.unit(
         {**config, "urls": rules.digest} if rules else config,
-        (),
-        model_digests(recipe),
-        acquire.libraries(source, recipe),
+        models=model_digests(recipe),
+        libraries=acquire.libraries(source, recipe),
     )
-    return made, Unit("source", VERSION, source.identity(), ())
+    return made, stages.SOURCE.unit(source.identity())
 
 
 def model_digests(recipe: Recipe) -> dict[str, str]:

@@ -16,10 +16,10 @@ from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.measured import EVERY_LANGUAGE, bounds_of, measured_batch
 from corpusmill.rulebook import COSTLY, rules_of
 from corpusmill.store import Receipt, Store, Unit
+from tasks import stages
 from tasks.judge.judge import above_floors
-from tasks.units import Done, Tally, content_of, once
-
-VERSION = 1
+from tasks.tally import Tally
+from tasks.units import Done, content_of, once
 
 
 def filter_shard(documents: Receipt, groups: Mapping[str, Receipt], recipe: Recipe, store: Store) -> Done:
@@ -38,7 +38,7 @@ def filter_shard(documents: Receipt, groups: Mapping[str, Receipt], recipe: Reci
         "quality": {name: quality.min_score for name, quality in judge.quality.items()},
     }
     inputs = (content_of(documents, "documents"), *(content_of(groups[name], name) for name in _read(groups)))
-    unit = Unit("filter", VERSION, config, inputs)
+    unit = stages.FILTER.unit(config, inputs)
     return once(store, unit, lambda: _filter(unit, documents, groups, recipe, rules, store))
 
 
@@ -71,7 +71,7 @@ def _filter(
         schema=schema.DECISIONS,
     )
     sizes, words = (batch.column(name).to_numpy() for name in ("text_bytes", "word_total"))
-    tallies = tally_rows(found.stage, found.reason, sizes, words, ("language", "filter"))
+    tallies = tally_rows(found.stage, found.reason, sizes, words, stages.FILTER.rows)
     counters = {name: count for tally in tallies for name, count in tally.counters().items()}
     reasons = {name: counts for tally in tallies for name, counts in tally.reason_counts().items()}
     return store.commit(

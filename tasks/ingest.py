@@ -19,16 +19,15 @@ from corpusmill.canonical import content_digest, digest_of
 from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.card import documents_card
 from corpusmill.errors import NotFound, Refused
-from corpusmill.store import Receipt, Store, Unit
-from tasks import acquire, extract
+from corpusmill.store import Receipt, Store
+from tasks import acquire, extract, stages
 from tasks.acquire import SourceUnit, common_crawl
 from tasks.finished import finished_first
-from tasks.units import Count, Done, Job, Runner, check_funnel, content_of, funnel_row, once, store_at
+from tasks.tally import check_funnel, funnel_row
+from tasks.units import Count, Done, Job, Runner, content_of, once, store_at
 
-VERSION = 1
 KIND = "documents"
 """What a manifest says of itself: documents, before any of them is judged."""
-STAGES = ("acquire", "extract")
 
 Snapshots = dict[str, list[str]]
 """source -> ids of its snapshots."""
@@ -193,7 +192,7 @@ def publish(
     """
     made = [receipt for _, _, receipt in receipts]
     lineage = _lineage(receipts)
-    unit = Unit("ingest", VERSION, {}, (content_digest(lineage),))
+    unit = stages.INGEST.unit({}, (content_digest(lineage),))
     tables = once(store, unit, lambda: store.commit(unit, {"lineage": store.draft_table(lineage)})).receipt.outputs
     what = recipe.what()
     snapshots = {**head.snapshots, source: sorted({*head.snapshots.get(source, ()), snapshot})}
@@ -203,11 +202,11 @@ def publish(
         "name": dataset_name(recipe),
         "recipe": {key: what[key] for key in ("name", "seed", "extract")}
         | {"source": {source: what["source"][source]}},
-        "stages": {"extract": {"version": extract.VERSION, "libraries": dict(made[0].versions)}},
+        "stages": {"extract": {"version": stages.EXTRACT.version, "libraries": dict(made[0].versions)}},
         "snapshot": {"source": source, "id": snapshot},
         "snapshots": dict(sorted(snapshots.items())),
         "partitions": {},
-        "funnel": [funnel_row(stage, made) for stage in STAGES],
+        "funnel": [funnel_row(row, made) for row in stages.EXTRACT.rows],
         "inputs": [read.facts["source"] for _, read, _ in receipts],
         "tables": {name: output.to_json() for name, output in sorted(tables.items())},
         "parents": [head.digest] if head.digest else [],

@@ -24,13 +24,12 @@ from corpusmill.kernels import packing
 from corpusmill.kernels.words.table import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
 from corpusmill.tokens import shards as tokens
-from tasks import views
+from tasks import stages, views
 from tasks.filter import in_languages
 from tasks.shards import Shard
-from tasks.units import Done, Tally, content_of, libraries, once
+from tasks.tally import Tally
+from tasks.units import Done, content_of, once
 
-VERSION = 1
-LIBRARIES = ("tokenizers",)
 HELDOUT = "heldout"
 BATCH_ROWS = 512
 
@@ -78,7 +77,7 @@ def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
                 f"no tokenizer {given}", "pack.tokenizer names a tokenizer.json", "Check the path, or leave it out."
             )
         data = given.read_bytes()
-        unit = Unit("tokenizer", VERSION, {"given": sha256(data)}, (), {}, libraries(LIBRARIES))
+        unit = stages.TOKENIZER.unit({"given": sha256(data)})
         return once(store, unit, lambda: _commit_tokenizer(unit, data, 0, store))
     config = {
         "vocab_size": recipe.pack.vocab_size,
@@ -91,7 +90,7 @@ def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
         for shard in shards
         for content in (*shard.view_inputs("final"), content_of(shard.groups["language"], "language"))
     )
-    unit = Unit("tokenizer", VERSION, config, inputs, {}, libraries(LIBRARIES))
+    unit = stages.TOKENIZER.unit(config, inputs)
     return once(store, unit, lambda: _train(unit, shards, recipe, store))
 
 
@@ -175,7 +174,7 @@ def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Stor
         content_of(s.groups[f"quality:{name}"], f"quality:{name}") for s in window.shards for name in bucketed
     )
     models = {"tokenizer": vocabulary.outputs["tokenizer"].digest}
-    unit = Unit("pack", VERSION, config, inputs, models, libraries(LIBRARIES))
+    unit = stages.PACK.unit(config, inputs, models)
     return once(store, unit, lambda: _pack(unit, window, vocabulary, recipe, store))
 
 

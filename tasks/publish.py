@@ -19,21 +19,19 @@ from corpusmill.config import Recipe
 from corpusmill.dataset.card import card
 from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.rulebook import rules_of, rules_to_json
-from corpusmill.store import Output, Receipt, Store, Unit
-from tasks import decide, dedup, extract, pack
-from tasks import filter as filtering
-from tasks.decontaminate import screen
+from corpusmill.store import Output, Receipt, Store
+from tasks import decide, dedup, extract, stages
 from tasks.judge import groups
 from tasks.shards import Shard
-from tasks.units import Done, check_funnel, funnel_row, once
-
-VERSION = 3
+from tasks.tally import check_funnel, funnel_row
+from tasks.units import Done, Step, once
 
 
 @dataclass(frozen=True)
 class Parts:
-    """All receipts of one build, in the order of the chain."""
+    """What a build made: `trail`, all units whose results stay, in the order of the lineage, and its parts by name."""
 
+    trail: Sequence[Step]
     planted: Receipt
     sources: Sequence[Receipt]
     shards: Sequence[Shard]
@@ -43,7 +41,7 @@ class Parts:
     packs: Sequence[Receipt]
     earlier: dedup.Earlier | None
     repeated: dedup.Found
-    exempted: Receipt | None = None
+    exempted: Sequence[Receipt] = ()
     """Of the count of common n-grams, where the recipe exempts them."""
 
 
@@ -68,8 +66,8 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
     rules = rules_of(recipe.filter.rules)
     partitions = _partitions(parts.packs, recipe)
     tables = {**_tables(parts, rules, store).receipt.outputs, "benchmark_items": parts.planted.outputs["items"]}
-    if parts.exempted:
-        tables["exempted_ngrams"] = parts.exempted.outputs["exempt"]
+    for receipt in parts.exempted:
+        tables["exempted_ngrams"] = receipt.outputs["exempt"]
     vocabulary = parts.tokenizer
     return {
         "format": 1,
@@ -96,9 +94,9 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
 
 
 def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
-    lineage, said = _lineage(parts), canonical_json(rules_to_json(rules))
+    lineage, said = _lineage(parts.trail), canonical_json(rules_to_json(rules))
     config = {"rejects": decide.REJECTS_PER_REASON, "rules": sha256(said)}
-    unit = Unit("publish", VERSION, config, (content_digest(lineage),))
+    unit = stages.PUBLISH.unit(config, (content_digest(lineage),))
 
     def work() -> Receipt:
         tables = {
@@ -113,15 +111,14 @@ def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
 
 
 def _stages(parts: Parts) -> dict[str, object]:
-    versions: dict[str, object] = {
-        "extract": {"version": extract.VERSION, "libraries": dict(parts.shards[0].documents.versions)},
-        "judge": {"version": groups.VERSIONS},
-        "filter": {"version": filtering.VERSION},
-        "decontaminate": {"version": screen.VERSION},
-        "deduplicate": {"version": dedup.VERSION},
-        "pack": {"version": pack.VERSION, "libraries": dict(parts.tokenizer.versions)},
-    }
-    return versions
+    """Versions of six stages; `near` is called deduplicate here."""
+    named = (stages.EXTRACT, stages.JUDGE, stages.FILTER, stages.DECONTAMINATE, stages.NEAR, stages.PACK)
+    versions: dict[str, dict[str, object]] = {stage.name: {"version": stage.versions} for stage in named}
+    versions["deduplicate"] = versions.pop(stages.NEAR.name)
+    of_extract, of_pack = (versions[stage.name] for stage in (stages.EXTRACT, stages.PACK))
+    of_extract["libraries"] = dict(parts.shards[0].documents.versions)
+    of_pack["libraries"] = dict(parts.tokenizer.versions)
+    return dict(versions)
 
 
 def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, dict]:
@@ -140,57 +137,28 @@ def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, dict]:
 
 
 def _funnel(parts: Parts) -> list[dict[str, object]]:
-    screened = [shard.screened for shard in parts.shards]
-    sources: dict[str, Sequence[Receipt]] = {
-        "acquire": [shard.documents for shard in parts.shards],
-        "extract": [shard.documents for shard in parts.shards],
-        "language": [shard.filtered for shard in parts.shards],
-        "filter": [shard.filtered for shard in parts.shards],
-        "decontaminate": screened,
-        "exact": [parts.exact],
-        "near": [parts.near],
-        "pack": parts.packs,
-    }
+    made: dict[str, list[Receipt]] = {}
+    for step in parts.trail:
+        made.setdefault(step.stage, []).append(step.receipt)
+    rows = [funnel_row(row, made[stage.name]) for stage in stages.STAGES for row in stage.rows]
+    # Words are first counted by the judge, on what extract wrote.
     words = sum(shard.groups["measures"].counters["words"] for shard in parts.shards)
+    return [row | {"words_out": words} if row["stage"] == stages.EXTRACT.name else row for row in rows]
+
+
+def _lineage(trail: Sequence[Step]) -> pa.Table:
     rows: list[dict[str, object]] = []
-    for stage in schema.FUNNEL_STAGES:
-        row = funnel_row(stage, sources[stage])
-        if stage == "extract":  # words are first counted by the judge, on what extract wrote
-            row["words_out"] = words
-        rows.append(row)
-    return rows
-
-
-def _lineage(parts: Parts) -> pa.Table:
-    rows: list[dict[str, object]] = []
-
-    def add(stage: str, locator: str, receipt: Receipt) -> None:
+    for stage, place, receipt in trail:
         for kind, output in sorted(receipt.outputs.items()):
-            rows.append({"stage": stage, "locator": locator, "kind": kind, "unit": receipt.key, **output.to_json()})
-
-    add("decontaminate", "", parts.planted)
-    if parts.exempted:
-        add("decontaminate", "", parts.exempted)
-    for shard in parts.shards:
-        add("extract", shard.place, shard.documents)
-        for group in sorted(shard.groups):
-            add("judge", shard.place, shard.groups[group])
-        add("filter", shard.place, shard.filtered)
-        add("decontaminate", shard.place, shard.screened)
-        add("decide", shard.place, shard.decided)
-    add("exact", "", parts.exact)
-    add("near", "", parts.near)
-    for place, receipt in parts.repeated.receipts:
-        add(receipt.stage, place, receipt)
-    add("tokenizer", "", parts.tokenizer)
-    for receipt in parts.packs:
-        add("pack", str(receipt.facts["window"]), receipt)
+            rows.append({"stage": stage, "locator": place, "kind": kind, "unit": receipt.key, **output.to_json()})
     return pa.Table.from_pylist(rows, schema=schema.LINEAGE)
 
 
 def _screen_proof(parts: Parts) -> dict[str, Any]:
     proof: dict[str, Any] = dict(parts.planted.facts)
-    return {**proof, "exempted": dict(parts.exempted.facts)} if parts.exempted else proof
+    for receipt in parts.exempted:
+        proof["exempted"] = dict(receipt.facts)
+    return proof
 
 
 def _contamination(shards: Sequence[Shard], store: Store) -> pa.Table:

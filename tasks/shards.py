@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from corpusmill.store import Output, Receipt, Store
 from tasks import views
-from tasks.units import Done, content_of
+from tasks.units import content_of
 from tasks.views import View
 
 Ints = NDArray[np.int64]
@@ -33,7 +33,12 @@ class Shard:
     decided: Receipt
     cuts: tuple[Output, ...] = ()
     """Objects with spans that stages after judging cut from the text: of view `final`."""
-    done: tuple[Done, ...] = ()
+    trail: tuple[Receipt, ...] = ()
+    """Receipts of all units so far whose results stay, in order: what the lineage and the funnel are made of."""
+
+    def after(self, decided: Receipt) -> Shard:
+        """The shard with the receipt of a unit that decided about its documents."""
+        return replace(self, decided=decided, trail=(*self.trail, decided))
 
     @property
     def place(self) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from corpusmill import schema
 from corpusmill.canonical import content_digest
 from corpusmill.store import Output, Store, Unit, open_store
+from tasks import stages
 from tests.training.packed import write_tokens
 
 SEQ_LEN = 7
@@ -190,7 +191,7 @@ def _rejects() -> pa.Table:
 def _funnel() -> list[dict[str, Any]]:
     alive = [record for records in FILES.values() for record in records]
     rows: list[dict[str, Any]] = []
-    for stage in schema.FUNNEL_STAGES:
+    for stage in stages.ROWS:
         reasons: dict[str, dict[str, int]] = {}
         came, left = alive, [record for record in alive if record[1] != stage]
         for _, ended, reason, _, text in alive:

@@ -12,26 +12,10 @@ from pathlib import Path
 
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.store import Output, open_store
-from tasks import decide, dedup, extract, pack, publish
-from tasks import filter as filtering
+from tasks import stages
 from tasks.chain import build
-from tasks.decontaminate import screen
-from tasks.judge import groups
 
 GOLDEN = Path(__file__).parent / "golden.json"
-VERSIONS = {
-    "extract": extract.VERSION,
-    "judge": groups.VERSIONS,
-    "filter": filtering.VERSION,
-    "decontaminate": screen.VERSION,
-    "exact": dedup.VERSION,
-    "near": dedup.VERSION,
-    "decide": decide.VERSION,
-    "tokenizer": pack.VERSION,
-    "pack": pack.VERSION,
-    "publish": publish.VERSION,
-}
-
 SUBJECTS = ["river", "harbour", "garden", "library", "railway", "orchard", "village", "lighthouse"]
 SENTENCES = [
     "The {s} was built by people who wanted to have a place that would outlast them.",
@@ -111,11 +95,11 @@ def digests(folder: Path) -> dict[str, object]:
     store = open_store(folder / "store", create=True)
     built = build(recipe(write_crawl(folder / "crawl")), store, lambda stage, fn, units: [fn(unit) for unit in units])
     rows = store.table(Output.from_json(built.manifest["tables"]["lineage"])).to_pylist()
-    contents: dict[str, list[str]] = {stage: [] for stage in VERSIONS}
+    contents: dict[str, list[str]] = {}
     for row in rows:
-        contents[row["stage"]].append(row["content"] or row["digest"])
+        contents.setdefault(row["stage"], []).append(row["content"] or row["digest"])
     contents["publish"] = [str(built.manifest["tables"]["rejects"]["content"])]
-    return {stage: {"version": VERSIONS[stage], "content": found} for stage, found in contents.items()}
+    return {name: {"version": stages.named(name).versions, "content": found} for name, found in contents.items()}
 
 
 if __name__ == "__main__":

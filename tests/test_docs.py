@@ -11,8 +11,9 @@ from typing import get_args
 
 import pytest
 
-from corpusmill import config, errors, schema
+from corpusmill import config, errors
 from mill import cli
+from tasks import stages
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCS = REPOSITORY / "docs"
@@ -38,7 +39,7 @@ def test_every_command_is_explained():
 
 def test_every_reason_and_every_rule_is_explained():
     text = reference("reasons.md")
-    for reason in schema.REASONS:
+    for reason in stages.REASONS:
         assert f"| `{reason}` |" in text
     files = sorted((REPOSITORY / "rules").glob("*.toml"))
     assert files

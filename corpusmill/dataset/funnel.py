@@ -11,15 +11,14 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
-TEXT_STAGES = ("language", "filter", "decontaminate", "exact", "near")
-"""Rows whose bytes and words are those of the extracted text, on both sides."""
-
 
 def faults(funnel: Sequence[Row]) -> list[str]:
     """Every way in which a funnel does not add up, as sentences; an empty list is a sound funnel."""
     found = []
     for row, following in zip(funnel, [*funnel[1:], None], strict=True):
-        units = ("docs", "bytes", "words") if row["stage"] in TEXT_STAGES else ("docs",)
+        # Words are known on both sides where both are of the extracted text; bytes of text are then comparable, too.
+        of_text = row["words_in"] is not None and row["words_out"] is not None
+        units = ("docs", "bytes", "words") if of_text else ("docs",)
         for unit in units:
             came, left = row[f"{unit}_in"], row[f"{unit}_out"]
             ended = sum(counts.get(unit, 0) for counts in row["reasons"].values())

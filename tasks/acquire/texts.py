@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from corpusmill import schema
 from corpusmill.readers.charset import decode
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.text import clean_text
+from tasks.stages import REASONS
 
 
 def document(text: str, options: ReadOptions, **known: Any) -> Outcome:
@@ -37,11 +37,11 @@ def ended(reason: str, **known: Any) -> Outcome:
     """The outcome of a document that ends here.
 
     Args:
-        reason: a name in schema.REASONS.
+        reason: a name in stages.REASONS.
         known: fields of Outcome, of which `offset` and `record_type` are needed.
     """
     known = {"index": 0, "url": None, "date": None, **known, "extractor": None, "code_language": None}
-    return Outcome(**known, stage=schema.REASONS[reason].stage, reason=reason)
+    return Outcome(**known, stage=REASONS[reason].row, reason=reason)
 
 
 def decoded(data: bytes) -> tuple[str, dict[str, Any]]:

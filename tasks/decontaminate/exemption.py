@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from corpusmill.config import Recipe
 from corpusmill.schema import EXEMPTED_NGRAMS
-from corpusmill.store import Output, Receipt, Store, Unit
+from corpusmill.store import Output, Receipt, Store
+from tasks import stages
 from tasks.decontaminate import screen
 from tasks.shards import Shard
 from tasks.units import Done, Job, Runner, content_of, once, store_at
@@ -26,8 +27,8 @@ class Exempted:
     """Shards as screened for good."""
 
     shards: list[Shard]
-    receipt: Receipt | None = None
-    """Of the count (output `exempt`); None where the recipe exempts nothing."""
+    receipts: tuple[Receipt, ...] = ()
+    """Of the count (output `exempt`); none where the recipe exempts nothing."""
     done: tuple[Done, ...] = ()
 
 
@@ -47,13 +48,13 @@ def exempted(run: Runner, shards: Sequence[Shard], recipe: Recipe, store: Store)
     exempt = common.receipt.outputs["exempt"]
     again = run("decontaminate", again_unit, [Job(store.uri, recipe, Again(shard, exempt)) for shard in shards])
     found = [screened(shard, done.receipt) for shard, done in zip(shards, again, strict=True)]
-    return Exempted(found, common.receipt, (common, *again))
+    return Exempted(found, (common.receipt,), (common, *again))
 
 
 def screened(shard: Shard, receipt: Receipt) -> Shard:
-    """The shard with the receipt of its screen."""
+    """The shard with the receipt of its new screen, the last of its trail, for that of the old one."""
     cuts = (receipt.outputs["cuts"],) if "cuts" in receipt.outputs else ()
-    return replace(shard, screened=receipt, decided=receipt, cuts=cuts)
+    return replace(shard, screened=receipt, decided=receipt, cuts=cuts, trail=(*shard.trail[:-1], receipt))
 
 
 def common_unit(job: Job) -> Done:
@@ -62,7 +63,7 @@ def common_unit(job: Job) -> Done:
     least = recipe.decontaminate.exempt_contexts
     inputs = tuple(content_of(shard.screened, "contexts") for shard in shards)
     config = {"least": least, "seed": recipe.seed, "screens": sorted({s.screened.facts["benchmarks"] for s in shards})}
-    unit = Unit("decontaminate", screen.VERSION, config, inputs)
+    unit = stages.DECONTAMINATE.unit(config, inputs)
 
     def work() -> Receipt:
         pairs = pa.concat_tables([store.table(shard.screened.outputs["contexts"]) for shard in shards])

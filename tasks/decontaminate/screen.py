@@ -19,11 +19,10 @@ from corpusmill.kernels.edits import spans as edits
 from corpusmill.kernels.screen import contexts, screen
 from corpusmill.kernels.screen.planted import planted
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
-from tasks import views
+from tasks import stages, views
 from tasks.filter import tally_rows
 from tasks.units import Done, content_of, once
 
-VERSION = 2
 BATCH_ROWS = 1024
 KIND = "benchmark"
 """Kind of the spans that are cut."""
@@ -60,7 +59,7 @@ def self_test(recipe: Recipe, store: Store) -> Done:
     Raises:
         CheckFailed: a planted item is not found, or a look-alike is; nothing is screened.
     """
-    unit = Unit("decontaminate", VERSION, {**_config(recipe), "planted": recipe.seed}, ())
+    unit = stages.DECONTAMINATE.unit({**_config(recipe), "planted": recipe.seed})
 
     def work() -> Receipt:
         index = index_of(recipe.decontaminate)
@@ -138,9 +137,7 @@ def screen_shard(
     Args:
         exempt: table of the n-grams that are no hits (tasks/decontaminate/exemption.py).
     """
-    unit = Unit(
-        "decontaminate",
-        VERSION,
+    unit = stages.DECONTAMINATE.unit(
         _config(recipe),
         (
             content_of(documents, "documents"),

@@ -3,14 +3,13 @@
 from tasks.dedup.exact_duplicates import exact
 from tasks.dedup.history import Earlier, earlier
 from tasks.dedup.manifest_facts import facts
-from tasks.dedup.near_duplicates import VERSION, near
+from tasks.dedup.near_duplicates import near
 from tasks.dedup.near_in_parts import near_over
 from tasks.dedup.outcome import FOUND, of_shard
 from tasks.dedup.passages import Found, repeats
 
 __all__ = [
     "FOUND",
-    "VERSION",
     "Earlier",
     "Found",
     "earlier",

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from corpusmill.kernels.duplicates import jaccard, minhash
 from corpusmill.kernels.duplicates.crowded_buckets import decode, unique
-from corpusmill.store import Draft, Output, Receipt, Store, Unit
+from corpusmill.store import Draft, Output, Receipt, Store
+from tasks import stages
 from tasks.dedup import index, near_duplicates, proof
 from tasks.dedup.history import Part, shingling, stored_sets
 from tasks.dedup.ranges import Cut, by_number, inputs_of
 from tasks.dedup.tables import EDGES, PAIRS, SETS, column, draft
 from tasks.shards import Shard
 from tasks.units import Done, Job, once, store_at
-
-VERSION = 1
 
 Ints = NDArray[np.int64]
 
@@ -45,7 +44,9 @@ def sets_unit(job: Job) -> Done:
     store = store_at(job.uri)
     texts = tuple(text for shard in item.shards for text in shard.view_inputs("clean"))
     what: dict[str, object] = {**item.cut.to_json(), "group": item.group, **shingling(job.recipe).identity}
-    unit = Unit("near.sets", VERSION, what, (*inputs_of([item.places, *item.pairs, *item.asks, item.settled]), *texts))
+    unit = stages.NEAR.part("sets").unit(
+        what, (*inputs_of([item.places, *item.pairs, *item.asks, item.settled]), *texts)
+    )
 
     def work() -> Receipt:
         found = unique(column(item.pairs, "code", store, np.uint64))
@@ -86,7 +87,7 @@ def _old_sets(job: Job) -> Done:
     store = store_at(job.uri)
     first = item.cut.old[item.number]
     what = {**item.cut.to_json(), "first": first}
-    unit = Unit("near.sets", VERSION, what, inputs_of([*item.asks, item.part.keepers, item.part.sets]))
+    unit = stages.NEAR.part("sets").unit(what, inputs_of([*item.asks, item.part.keepers, item.part.sets]))
 
     def work() -> Receipt:
         asked = column(item.asks, "to", store, np.int64) << 32 | column(item.asks, "rank", store, np.int64)
@@ -128,7 +129,7 @@ def verify_unit(job: Job) -> Done:
     item: Verify = job.item
     store, config = store_at(job.uri), job.recipe.deduplicate
     what = {**item.cut.to_json(), "min_jaccard": config.min_jaccard, "sample": proof.SAMPLE_PAIRS}
-    unit = Unit("near.verify", VERSION, what, inputs_of([item.codes, *item.sets, item.settled]))
+    unit = stages.NEAR.part("verify").unit(what, inputs_of([item.codes, *item.sets, item.settled]))
 
     def work() -> Receipt:
         codes = column([item.codes], "code", store, np.uint64)

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from corpusmill.config import Recipe
 from corpusmill.kernels.duplicates.url_keys import normalised
 from corpusmill.store import Receipt, Store, Unit
+from tasks import stages
 from tasks.dedup.documents import Alive, Ints, alive, attribute, digests_column, salts, scores_read
 from tasks.dedup.history import Earlier, batches
 from tasks.dedup.outcome import Old, Outcome, commit
 from tasks.shards import Shard, fixed_binary
 from tasks.units import Done, content_of, once
 
-VERSION = 2
 REASONS = {"payload": "same_payload", "text": "exact_duplicate", "url": "same_url"}
 
 
@@ -41,7 +41,7 @@ def exact(shards: Sequence[Shard], recipe: Recipe, store: Store, earlier: Earlie
         "snapshots": [] if config.policy == "across" else [f"{s.source}/{s.snapshot}" for s in shards],
         "against": earlier.identity if earlier else [],
     }
-    unit = Unit("exact", VERSION, settings, inputs)
+    unit = stages.EXACT.unit(settings, inputs)
     return once(store, unit, lambda: _exact(unit, shards, recipe, store, earlier))
 
 

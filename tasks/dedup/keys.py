@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.store import Output, Receipt, Unit
+from corpusmill.store import Output, Receipt
+from tasks import stages
 from tasks.dedup import near_duplicates, proof
 from tasks.dedup.documents import attribute, digests_column, salts
 from tasks.dedup.history import Earlier, Part, batches
@@ -18,8 +19,6 @@ from tasks.dedup.ranges import Cut, by_number, cut, inputs_of
 from tasks.dedup.tables import ENTRIES, PLACES, by_range, draft
 from tasks.shards import Shard
 from tasks.units import Done, Job, content_of, once, store_at
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ def ranks_unit(job: Job) -> Done:
     item: Ranks = job.item
     store, config = store_at(job.uri), job.recipe.deduplicate
     whole = near_duplicates.unit_of(item.shards, item.exact, job.recipe, item.earlier)
-    unit = Unit("near.plan", VERSION, {"of": whole.key, "memory_mb": config.memory_mb}, ())
+    unit = stages.NEAR.part("plan").unit({"of": whole.key, "memory_mb": config.memory_mb})
 
     def work() -> Receipt:
         gate = proof.identity(job.recipe)
@@ -81,7 +80,7 @@ def bands_unit(job: Job) -> Done:
         "salts": [format(int(s), "x") for s in salt],
     }
     signed = tuple(content_of(shard.groups["digests"], "digests") for shard in item.shards)
-    unit = Unit("near.bands", VERSION, what, (*inputs_of([item.places]), *signed))
+    unit = stages.NEAR.part("bands").unit(what, (*inputs_of([item.places]), *signed))
 
     def entries() -> Iterator[list[NDArray[Any]]]:
         places = store.table(item.places)
@@ -113,7 +112,7 @@ def _old_bands(job: Job) -> Done:
     store = store_at(job.uri)
     part, first, group = item.part, item.cut.old[item.number], item.cut.groups + item.number
     what = {"partitions": item.cut.partitions, "group": group, "first": first}
-    unit = Unit("near.bands", VERSION, what, inputs_of([part.keys, part.keepers]))
+    unit = stages.NEAR.part("bands").unit(what, inputs_of([part.keys, part.keepers]))
 
     def entries() -> Iterator[list[NDArray[Any]]]:
         sizes = store.table(part.keepers, columns=["shingles"]).column("shingles").to_numpy()

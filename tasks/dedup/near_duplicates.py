@@ -18,15 +18,13 @@ from corpusmill.config import Recipe
 from corpusmill.kernels.duplicates import jaccard, lsh, minhash
 from corpusmill.kernels.duplicates.keepers import Keepers, KeeperSearch, KeptBefore
 from corpusmill.store import Draft, Receipt, Store, Unit
+from tasks import stages
 from tasks.dedup import index, proof
 from tasks.dedup.documents import Alive, Ints, alive, attribute, digests_column, salts, scores_read
 from tasks.dedup.history import Earlier, batches, rows_of, settings, shingling, stored_sets
 from tasks.dedup.outcome import Old, Outcome, commit
 from tasks.shards import Shard, fixed_binary
-from tasks.units import Done, content_of, libraries, once
-
-VERSION = 2
-LIBRARIES = ("datasketch",)  # the oracle whose verdict stands in the receipt
+from tasks.units import Done, content_of, once
 
 SIGNATURE_ROWS = 1 << 14
 
@@ -50,7 +48,7 @@ def unit_of(shards: Sequence[Shard], exact: Receipt, recipe: Recipe, earlier: Ea
         item for s in shards for item in (content_of(s.decided, "decisions"), digests_of(s), *s.view_inputs("clean"))
     )
     made_of = (content_of(exact, "found"), *inputs, *scores_read(shards, config))
-    return Unit("near", VERSION, what, made_of, {}, libraries(LIBRARIES))
+    return stages.NEAR.unit(what, made_of)
 
 
 def digests_of(shard: Shard) -> str:

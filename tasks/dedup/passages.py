@@ -25,15 +25,15 @@ from corpusmill import schema
 from corpusmill.config import Deduplicate, Recipe
 from corpusmill.kernels.duplicates import passages
 from corpusmill.kernels.edits import spans as edits
-from corpusmill.store import Output, Receipt, Store, Unit
+from corpusmill.store import Output, Receipt, Store
 from tasks.dedup import near_duplicates
 from tasks.dedup.documents import Alive, scores_read
 from tasks.dedup.ranges import by_number, in_groups, inputs_of
 from tasks.dedup.tables import by_range, narrow
 from tasks.shards import Shard
+from tasks.stages import LINES, SUBSTRINGS, Stage
 from tasks.units import Done, Job, Runner, content_of, once, store_at
 
-VERSION = 1
 REPORTED = 20
 """Passages that are reported, those in most documents first."""
 CANDIDATES = 10
@@ -58,7 +58,7 @@ SPANS = pa.schema([pa.field("spans", schema.SPANS, nullable=False)])
 class Repeats:
     """One kind of repeated passage: `stage` also names its output and, in the singular, its spans."""
 
-    stage: str
+    stage: Stage
     span: str
     settings: tuple[tuple[str, object], ...]
     feeds: int = 0
@@ -77,12 +77,10 @@ def kinds(config: Deduplicate) -> list[Repeats]:
     if config.lines != "off":
         settings: list[tuple[str, object]] = [("unit", config.lines), ("least", config.lines_min_documents)]
         feeds = {"line": 1, "paragraph": 2}[config.lines]
-        found.append(
-            Repeats("lines", f"repeated_{config.lines}", tuple(settings), feeds, 0, config.lines_min_documents)
-        )
+        found.append(Repeats(LINES, f"repeated_{config.lines}", tuple(settings), feeds, 0, config.lines_min_documents))
     if config.substring_words:
         words = config.substring_words
-        found.append(Repeats("substrings", "repeated_passage", (("words", words),), 0, words))
+        found.append(Repeats(SUBSTRINGS, "repeated_passage", (("words", words),), 0, words))
     return found
 
 
@@ -114,7 +112,7 @@ def _one(
     shards, done = found.shards, list(found.done)
 
     def units(step: str, unit: Any, items: Sequence[object]) -> list[Receipt]:
-        name = f"{kind.stage}.{step}" if step else kind.stage
+        name = f"{kind.stage.name}.{step}" if step else kind.stage.name
         finished = run(name, unit, [Job(store.uri, recipe, item) for item in items])
         done.extend(finished)
         return [one.receipt for one in finished]
@@ -140,11 +138,11 @@ def _one(
     marked = units("", mark_unit, marks)
     summary = units("summary", summary_unit, [Summary(kind, shards, tuple(r.outputs["frequent"] for r in merged))])[0]
     cut = [
-        replace(shard, cuts=(*shard.cuts, receipt.outputs[kind.stage]))
+        replace(shard, cuts=(*shard.cuts, receipt.outputs[kind.stage.name]))
         for shard, receipt in zip(shards, marked, strict=True)
     ]
     places = tuple((shard.place, receipt) for shard, receipt in zip(shards, marked, strict=True))
-    return Found(cut, found.receipts + places, {**found.summaries, kind.stage: summary.facts}, tuple(done))
+    return Found(cut, found.receipts + places, {**found.summaries, kind.stage.name: summary.facts}, tuple(done))
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ def taking_part_unit(job: Job) -> Done:
     found = (content_of(item.exact, "found"), content_of(item.near, "found"))
     made_of = (*found, *decided, *scores_read(item.shards, config))
     what = {"prefer": list(config.prefer), "memory_mb": config.memory_mb, **dict(item.kind.settings)}
-    unit = Unit(f"{item.kind.stage}.plan", VERSION, what, made_of)
+    unit = item.kind.stage.part("plan").unit(what, made_of)
 
     def work() -> Receipt:
         docs = _kept(item, job.recipe, store)
@@ -207,7 +205,7 @@ def items_unit(job: Job) -> Done:
     store = store_at(job.uri)
     texts = tuple(content_of(shard.documents, "documents") for shard in item.shards)
     what = {**dict(item.kind.settings), "ranges": item.ranges, "first": item.first}
-    unit = Unit(f"{item.kind.stage}.items", VERSION, what, (*inputs_of([item.docs]), *texts))
+    unit = item.kind.stage.part("items").unit(what, (*inputs_of([item.docs]), *texts))
 
     def found() -> Iterator[list[NDArray[Any]]]:
         table = store.table(item.docs)
@@ -237,7 +235,7 @@ def merge_unit(job: Job) -> Done:
     item: Merge = job.item
     store = store_at(job.uri)
     what = {**dict(item.kind.settings), "bounds": list(item.bounds), "reported": REPORTED}
-    unit = Unit(f"{item.kind.stage}.merge", VERSION, what, inputs_of(item.items))
+    unit = item.kind.stage.part("merge").unit(what, inputs_of(item.items))
 
     def work() -> Receipt:
         tables = [store.table(output) for output in item.items]
@@ -278,7 +276,7 @@ def mark_unit(job: Job) -> Done:
     item: Mark = job.item
     store = store_at(job.uri)
     what = {**dict(item.kind.settings), "number": item.number}
-    unit = Unit(item.kind.stage, VERSION, what, (content_of(item.shard.documents, "documents"), *inputs_of(item.cut)))
+    unit = item.kind.stage.unit(what, (content_of(item.shard.documents, "documents"), *inputs_of(item.cut)))
 
     def work() -> Receipt:
         rows = item.shard.documents.outputs["documents"].rows or 0
@@ -293,7 +291,7 @@ def mark_unit(job: Job) -> Done:
         counters = {"spans": len(first), "bytes": int((last - first).sum()), "docs": len(np.unique(row))}
         return store.commit(
             unit,
-            {item.kind.stage: store.draft_table(pa.table([spans], schema=SPANS))},
+            {item.kind.stage.name: store.draft_table(pa.table([spans], schema=SPANS))},
             counters=counters,
             facts={"locator": item.shard.locator},
         )
@@ -314,7 +312,7 @@ def summary_unit(job: Job) -> Done:
     """The passages in most documents, with their words, as facts."""
     item: Summary = job.item
     store = store_at(job.uri)
-    unit = Unit(f"{item.kind.stage}.summary", VERSION, dict(item.kind.settings), inputs_of(item.frequent))
+    unit = item.kind.stage.part("summary").unit(dict(item.kind.settings), inputs_of(item.frequent))
 
     def work() -> Receipt:
         table = pa.concat_tables([store.table(output) for output in item.frequent])

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from corpusmill.kernels.duplicates import lsh
 from corpusmill.kernels.duplicates.crowded_buckets import Bounds, CrowdedBuckets, decode, next_round, unique
 from corpusmill.kernels.duplicates.keepers import independent_set
-from corpusmill.store import Draft, Output, Receipt, Store, Unit
+from corpusmill.store import Draft, Output, Receipt, Store
+from tasks import stages
 from tasks.dedup.ranges import Cut, by_number, inputs_of
 from tasks.dedup.tables import ASKS, ENTRIES, PAIRS, STATE, column, draft
 from tasks.units import Done, Job, once, store_at
-
-VERSION = 1
 
 Ints = NDArray[np.int64]
 
@@ -36,7 +35,7 @@ def buckets_unit(job: Job) -> Done:
     store, config = store_at(job.uri), job.recipe.deduplicate
     bounds = Bounds(config.min_jaccard, config.max_pivots, item.cut.first_new)
     what = {**item.cut.to_json(), "min_jaccard": config.min_jaccard, "max_pivots": config.max_pivots}
-    unit = Unit("near.buckets", VERSION, what, inputs_of([*item.entries, item.state, item.removed]))
+    unit = stages.NEAR.part("buckets").unit(what, inputs_of([*item.entries, item.state, item.removed]))
 
     def work() -> Receipt:
         buckets, ranks, groups = _restored(item.state, store) if item.state else _first(item, store)
@@ -108,7 +107,7 @@ def removed_unit(job: Job) -> Done:
     item: Removed = job.item
     store = store_at(job.uri)
     flat = [output for outputs in item.edges for output in outputs]
-    unit = Unit("near.removed", VERSION, item.cut.to_json(), inputs_of(flat))
+    unit = stages.NEAR.part("removed").unit(item.cut.to_json(), inputs_of(flat))
 
     def work() -> Receipt:
         removed = np.zeros(item.cut.first_new + item.cut.docs, np.bool_)

@@ -6,7 +6,7 @@ To add one: a kernel, a line in `groups_of`, and its columns in the schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,8 @@ from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.kernels.words.table import WordTable, word_table
 from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
+from tasks import stages
 from tasks.views import View
-
-VERSIONS = {"language": 2, "measures": 2, "digests": 1, "edits": 1, "pii": 1, "quality": 1, "perplexity": 1}
-"""By the part of a group's name before the colon; `measures` also of `measures:clean`. Own measures have their own."""
-
-LIBRARIES = {
-    "language": ("fasttext-community",),
-    "pii": ("python-stdnum",),
-    "quality": ("fasttext-community",),
-}
 
 
 class Texts:
@@ -75,6 +67,13 @@ class Group:
         """The name before its colon."""
         return self.name.partition(":")[0]
 
+    @property
+    def stage(self) -> stages.Stage:
+        """Its part of stage `judge`, whose name all groups' units have: which one it is stands in their config."""
+        if self.version is not None:
+            return replace(stages.JUDGE, version=self.version)
+        return replace(stages.JUDGE.part(self.kind), name=stages.JUDGE.name)
+
 
 @lru_cache(maxsize=16)
 def digest_of_model(setting: str) -> str:
@@ -90,9 +89,9 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
     """
     rules, judge = rules_of(recipe.filter.rules), recipe.judge
     clean: View = "clean" if rules.edits else "raw"
-    edited = {"edits": rules.edits_digest, "edits_version": VERSIONS["edits"]} if rules.edits else {}
+    edited = {"edits": rules.edits_digest, "edits_version": stages.JUDGE.part("edits").version} if rules.edits else {}
     floors = {name: floor.what() for name, floor in sorted(judge.floors.items())}
-    spared = {"floors": floors, "measures_version": VERSIONS["measures"]} if floors else {}
+    spared = {"floors": floors, "measures_version": stages.JUDGE.part("measures").version} if floors else {}
     groups = [
         Group(
             "language",

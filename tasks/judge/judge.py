@@ -17,8 +17,8 @@ from corpusmill.config import Floor, Recipe
 from corpusmill.kernels.edits import spans
 from corpusmill.kernels.words.table import slices
 from corpusmill.store import Receipt, Store, Unit
-from tasks.judge.groups import LIBRARIES, VERSIONS, Group, Judge, Texts, groups_of
-from tasks.units import Done, begin, content_of, libraries
+from tasks.judge.groups import Group, Judge, Texts, groups_of
+from tasks.units import Done, begin, content_of
 
 BATCH_ROWS = 1024
 
@@ -58,15 +58,7 @@ def judge_shard(documents: Receipt, recipe: Recipe, store: Store, *, without: Co
 
 def group_unit(group: Group, documents: Receipt) -> Unit:
     """The unit of one attribute group of one shard."""
-    version = VERSIONS[group.kind] if group.version is None else group.version
-    return Unit(
-        "judge",
-        version,
-        {"group": group.name, **group.config},
-        (content_of(documents, "documents"),),
-        group.models,
-        libraries(LIBRARIES.get(group.kind, ())),
-    )
+    return group.stage.unit({"group": group.name, **group.config}, (content_of(documents, "documents"),), group.models)
 
 
 class Pass:

@@ -20,6 +20,7 @@ from corpusmill.measured import measured_batch
 from corpusmill.store import Output, Receipt, Store
 from tasks.filter import decide_rows
 from tasks.judge.judge import judge_shard
+from tasks.stages import REASONS
 from tasks.units import Job, Runner, store_at
 from tasks.views import layers, overlay
 
@@ -39,7 +40,7 @@ def compare(
         NotFound, UsageError: rules or models that are missing or do not fit their recipe.
     """
     for recipe in (a, b):
-        rulebook.check(recipe)
+        rulebook.check(recipe, REASONS)
     files = files_of(store, manifest)
     done = run("compare", compare_file, [Job(store.uri, a, (b, place, objects, samples)) for place, objects in files])
     kept = {side: {"docs": 0, "words": 0} for side in SIDES}

@@ -20,6 +20,7 @@ from mill import cli
 from tasks.chain import Built, build
 from tasks.queries.compare import compare
 from tasks.queries.whatif import moved, quantiles, whatif
+from tasks.stages import REASONS
 from tests import golden
 
 RULES = """
@@ -173,7 +174,7 @@ def test_a_bound_looser_than_a_floor_is_refused_by_check_and_by_whatif(made: Mad
     with pytest.raises(UsageError, match="min 60 is looser than the floor, min 70, of word_count"):
         check(tight)
     with pytest.raises(UsageError, match="no measure of the raw text"):
-        check(recipe_with(made.root, rule_file(made.folder, 60), judge={"floors": {"wordz": {"min": 70}}}))
+        check(recipe_with(made.root, rule_file(made.folder, 60), judge={"floors": {"wordz": {"min": 70}}}), ())
 
 
 def test_documents_below_a_floor_are_counted_as_that_and_add_up(made: Made) -> None:
@@ -261,7 +262,21 @@ def test_rules_about_measures_that_the_recipe_does_not_compute_are_a_fault(made:
         rules = tmp_path / f"{measure}.toml"
         rules.write_text(RULES.format(words=1).replace("mean_word_chars", measure), encoding="utf-8")
         with pytest.raises(UsageError, match=says):
-            check(recipe_with(made.root, str(rules)))
+            check(recipe_with(made.root, str(rules)), ())
+
+
+@pytest.mark.parametrize(("old", "name"), [("too_few_words", "near_duplicate"), ("short_line", "redirect")])
+def test_no_rule_and_no_edit_has_the_name_of_a_reason_of_every_build(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture, old: str, name: str
+) -> None:
+    rules = tmp_path / "mine.toml"
+    text = RULES.format(words=1) + '\n[[edit]]\nname = "short_line"\ntest = "few_words"\nmin_words = 3\nsays = "x"\n'
+    rules.write_text(text.replace(old, name), encoding="utf-8")
+    says = f"{name}: the name is taken: it is that of a reason of every build"
+    with pytest.raises(UsageError, match=says):
+        build(recipe_with(made.root, str(rules)), made.store, serial)
+    assert cli.run(["recipe", "check", "demo", "--set", f"filter.rules={rules}"]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_labels_are_asked_for_stored_and_summed_up(
@@ -306,7 +321,7 @@ def test_near_duplicates_are_also_summed_up_by_similarity() -> None:
 
 def test_the_shipped_recipe_and_its_rules_fit() -> None:
     recipe = load_recipe("crawl")
-    assert check(recipe) == rules_of("gopher")
+    assert check(recipe, REASONS) == rules_of("gopher")
     assert replace(rules_of("gopher"), name="x").digest == rules_of("gopher").digest
 
 

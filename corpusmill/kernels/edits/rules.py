@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corpusmill import schema
-
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _PLACES = ("anywhere", "start", "end")
@@ -102,8 +100,6 @@ def text_faults(entry: Mapping[str, Any], required: Sequence[str], texts: Sequen
 def edit_faults(entry: Mapping[str, Any]) -> Iterator[str]:
     """Everything that is wrong with an entry."""
     yield from text_faults(entry, ("name", "test", "says"), _TEXTS)
-    if isinstance(entry.get("name"), str) and entry["name"] in schema.REASONS:
-        yield "the name is taken"
     test = entry.get("test")
     if not isinstance(test, str):
         return

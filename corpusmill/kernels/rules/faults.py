@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from corpusmill import schema
 from corpusmill.kernels.edits.rules import edit_faults, text_faults
 from corpusmill.kernels.measures.families import BASE, DEFINITIONS, FAMILIES, FAMILY_OF
 
@@ -70,8 +69,6 @@ def _rule_faults(entry: Mapping[str, Any], shared: Mapping[str, Any], edited: bo
     if not bounds:
         yield "expected min or max"
     yield from _bound_faults(bounds)
-    if isinstance(entry.get("name"), str) and entry["name"] in schema.REASONS:
-        yield "the name is taken"
 
 
 def _measure_faults(entry: Mapping[str, Any], whole: Mapping[str, Any], edited: bool) -> Iterator[str]:

@@ -16,14 +16,14 @@ from corpusmill.canonical import digest_of
 from corpusmill.errors import NotFound, Unavailable
 from corpusmill.store import Output, Unit
 from corpusmill.store.receipts import unseal
+from tasks import stages
 from tasks.acquire.fetch import http, rate_limit
 from tasks.acquire.fetch.transport import folder_of, is_remote, tree_files, url_of
 
 if TYPE_CHECKING:
     from corpusmill.store import Store
 
-VERSION = 1
-STAGE = "sizes"
+STAGE = stages.SIZES.name
 THREADS = 8
 """Questions at once; how many a second is for the rate limit to say."""
 SCHEMA = pa.schema([pa.field("locator", pa.string(), nullable=False), pa.field("size", pa.int64())])
@@ -104,7 +104,7 @@ def _from_server(root: str, locators: Sequence[str]) -> Sizes:
 def _unit(source: str, snapshot: str, locators: Iterable[str]) -> Unit:
     """What was asked about: the same files, the same receipt."""
     config = {"source": source, "snapshot": snapshot, "files": digest_of(sorted(locators))}
-    return Unit(STAGE, VERSION, config, ())
+    return stages.SIZES.unit(config)
 
 
 def _remembered(source: str, snapshot: str, locators: Sequence[str], store: Store) -> Sizes:

@@ -10,7 +10,6 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from corpusmill import schema
 from corpusmill.dataset.lineage import files_of
 from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.store import Output, Store
@@ -91,8 +90,13 @@ def _compare(
         },
         "overlap": _overlap(db, before, changed),
         "estimate": "tokens: words times the dataset's tokens a word",
-        "not_recomputed": [stage for stage in schema.FUNNEL_STAGES if stage not in ("acquire", "extract", *STAGES)],
+        "not_recomputed": [row["stage"] for row in manifest["funnel"] if _of_text(row) and row["stage"] not in STAGES],
     }
+
+
+def _of_text(row: Mapping[str, Any]) -> bool:
+    """Whether documents have their text when they enter this row of the funnel."""
+    return row["words_in"] is not None
 
 
 def _by_reason(ended: Mapping[int, Mapping[str, int]], bounds: Sequence[Bound]) -> dict[str, dict[str, int]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from corpusmill import schema
 from corpusmill.config import load_recipe
 from corpusmill.errors import NotFound
 from corpusmill.extractor.gate import Gate, sentences
@@ -16,6 +15,7 @@ from corpusmill.models import model_path
 from corpusmill.readers.outcomes import Outcome
 from tasks.acquire import SourceUnit
 from tasks.extract import Memory, gate_of, units_of
+from tasks.stages import REASONS
 
 ENGLISH = "<p>This sentence goes on for a while, as sentences do, about the harbour and its boats.</p>" * 9
 GERMAN = "<p>Dieser Satz geht noch eine Weile weiter, wie Sätze es tun, über den Hafen und die Boote.</p>" * 9
@@ -57,7 +57,7 @@ def test_refused_pages_are_counted_and_never_extracted(gate: Gate) -> None:
         found = memory.extract(batch)
         assert [one and one.reason for one in found] == [None, "unwanted_language", "unwanted_language"]
     assert sandbox.pages == [ENGLISH]
-    assert schema.REASONS["unwanted_language"].stage == "extract"
+    assert REASONS["unwanted_language"].row == "extract"
 
 
 def test_the_gate_is_off_by_default_and_part_of_the_identity(data_dir: Path) -> None:

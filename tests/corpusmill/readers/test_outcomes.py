@@ -15,7 +15,7 @@ from corpusmill.extractor.modes import extract
 from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
 from corpusmill.readers.text import clean_text
 from corpusmill.readers.warc import FileFacts
-from corpusmill.schema import REASONS
+from tasks.stages import REASONS
 from tests.corpusmill.readers.archives import PAGE, members, pages, record
 
 HTML = "HTTP/1.1 200 OK\r\nContent-Type: text/html"
@@ -105,7 +105,7 @@ def test_every_listed_record_has_exactly_one_outcome(crawl: list[tuple[dict[str,
     for row, one in crawl:
         assert (one.url, one.date) == (row["url"], row["date"])
         assert [one.html, one.text, one.reason].count(None) == 2
-        assert (one.stage, one.reason) == (None, None) or REASONS[one.reason or ""].stage == one.stage == "acquire"
+        assert (one.stage, one.reason) == (None, None) or REASONS[one.reason or ""].row == one.stage == "acquire"
 
 
 def test_outcomes_agree_with_the_truth(crawl: list[tuple[dict[str, Any], Outcome]]) -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpusmill import schema
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.readers.outcomes import ReadOptions, outcomes
 from corpusmill.readers.urls import KINDS, UrlRules, load_url_rules
+from tasks.stages import REASONS
 from tests.golden import page, record
 
 SAMPLE = load_url_rules("sample")
@@ -51,7 +51,7 @@ SAMPLE = load_url_rules("sample")
 )
 def test_an_address_is_judged_by_host_and_by_whole_words(url: str | None, reason: str | None) -> None:
     assert SAMPLE.reason(url) == reason
-    assert reason is None or schema.REASONS[reason].stage == "acquire"
+    assert reason is None or REASONS[reason].row == "acquire"
 
 
 @given(st.text())

@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from corpusmill import schema
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks import acquire
 from tasks.acquire import SourceUnit
+from tasks.stages import REASONS
 
 
 def recipe(kind: str, root: Path | str, **keys: Any) -> Recipe:
@@ -27,7 +27,7 @@ def by_unit(made: Recipe, facts: FileFacts | None = None, **options: Any) -> lis
             outcomes = list(acquire.read(unit, file, made, ReadOptions(**options), facts or FileFacts()))
         for outcome in outcomes:
             assert [outcome.reason, outcome.text, outcome.html].count(None) == 2, outcome
-            assert outcome.reason is None or outcome.stage == schema.REASONS[outcome.reason].stage
+            assert outcome.reason is None or outcome.stage == REASONS[outcome.reason].row
             assert outcome.html or (outcome.extractor is None) == (outcome.text is None)
         found.append((unit, outcomes))
     places = [(o.file or u.locator, o.offset, o.index) for u, outcomes in found for o in outcomes if not o.reason]

@@ -127,7 +127,7 @@ definition = "gopher"
     )
     with pytest.raises(UsageError) as caught:
         load_rules(path)
-    assert caught.value.what == f"{path}: 16 faults in the rules"
+    assert caught.value.what == f"{path}: 15 faults in the rules"
     assert caught.value.why.split("\n") == [
         "  colour: unknown key",
         "  version: expected a whole number from 1 on, given True",
@@ -144,7 +144,6 @@ definition = "gopher"
         "  rule 4 (near_duplicate): says is missing",
         f"  rule 4 (near_duplicate): definition: expected one of {', '.join(DEFINITIONS)}, given 'gopher'",
         "  rule 4 (near_duplicate): expected min or max",
-        "  rule 4 (near_duplicate): the name is taken",
     ]
 
 
@@ -350,7 +349,6 @@ def test_moving_a_bound_leaves_the_digest_of_the_edits_and_changes_that_of_the_f
             "edit 1 (short_line): min_words: expected a whole number from 1 on, given 0",
         ),
         ("min_words = 3", "min_words = 3\nmax = 1", "edit 1 (short_line): unknown key 'max'"),
-        ('name = "short_line"', 'name = "redirect"', "edit 1 (redirect): the name is taken"),
         ("few = { min = 40, max = 90 }", "none = { min = 40 }", "language.de.none: no rule of this name in the file"),
         (
             "few = { min = 40, max = 90 }",
