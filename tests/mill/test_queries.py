@@ -155,24 +155,24 @@ def test_a_move_that_is_none_is_refused_with_what_there_is(made: Made, move: str
 def test_a_bound_that_the_recipe_could_set_can_be_tried(made: Made) -> None:
     personal = recipe_with(made.root, rule_file(made.folder, 60), judge={"personal_data": {"kinds": ["email"]}})
     before, after = (
-        moved(personal.what(), check(personal), moves) for moves in ((), ["judge.personal_data.drop_above=3"])
+        moved(personal.what(), check(personal, ()), moves) for moves in ((), ["judge.personal_data.drop_above=3"])
     )
     (bound,) = [new for old, new in zip(before, after, strict=True) if old != new]
     assert (bound.reason, bound.column, bound.high) == ("personal_data", "pii_total", 3)
     for wrong in ("1.5", "-1"):
         with pytest.raises(UsageError, match="whole number from 0 on"):
-            moved(personal.what(), check(personal), [f"judge.personal_data.drop_above={wrong}"])
+            moved(personal.what(), check(personal, ()), [f"judge.personal_data.drop_above={wrong}"])
 
 
 def test_a_bound_looser_than_a_floor_is_refused_by_check_and_by_whatif(made: Made) -> None:
     floored = recipe_with(made.root, rule_file(made.folder, 60), judge={"floors": {"word_count": {"min": 50}}})
-    rules = check(floored)
+    rules = check(floored, ())
     assert moved(floored.what(), rules, ["too_few_words.min=55"])
     with pytest.raises(UsageError, match="looser than the floor"):
         moved(floored.what(), rules, ["too_few_words.min=49"])
     tight = recipe_with(made.root, rule_file(made.folder, 60), judge={"floors": {"word_count": {"min": 70}}})
     with pytest.raises(UsageError, match="min 60 is looser than the floor, min 70, of word_count"):
-        check(tight)
+        check(tight, ())
     with pytest.raises(UsageError, match="no measure of the raw text"):
         check(recipe_with(made.root, rule_file(made.folder, 60), judge={"floors": {"wordz": {"min": 70}}}), ())
 
