@@ -21,6 +21,7 @@ from corpusmill.plain_text import table
 
 T = TypeVar("T")
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 FLOORS = Path(__file__).with_name("floors.toml")
 
 

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpusmill.config import REPOSITORY, Recipe, load_recipe
+from bench.common import REPOSITORY
+from corpusmill.config import Recipe, load_recipe
 from corpusmill.errors import NotFound, UsageError
 
 PIECE = 2**20

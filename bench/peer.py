@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from corpusmill.config import REPOSITORY
+from bench.common import REPOSITORY
 from corpusmill.errors import MillError, NotFound
 
 VENV = REPOSITORY / ".bench-venv"

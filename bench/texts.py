@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpusmill.config import REPOSITORY
+from bench.common import REPOSITORY
 from corpusmill.kernels.language.identify import LanguageModel
 from corpusmill.models import model_path
 from corpusmill.readers.outcomes import outcomes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from corpusmill.config import Benchmark, Decontaminate, find_file, read_section
 from corpusmill.errors import Unavailable, UsageError
 
 FOLDER = "recipes/benchmarks"
+VARIABLE = "CORPUSMILL_BENCHMARKS"
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,27 @@ def _format(benchmark: Benchmark) -> str:
     return benchmark.format or ("parquet" if benchmark.file.endswith(".parquet") else "jsonl")
 
 
+def folder(config: Decontaminate) -> Path:
+    """The folder of the benchmark files: `decontaminate.root`, else CORPUSMILL_BENCHMARKS.
+
+    Raises:
+        UsageError: neither names one.
+    """
+    if given := config.root or os.environ.get(VARIABLE):
+        return Path(given)
+    raise UsageError(
+        "no folder of benchmarks is named",
+        f"the recipe screens against {', '.join(wanted.name for wanted in benchmarks_of(config))}",
+        f"Set decontaminate.root or {VARIABLE} to the folder of their files (docs/how-to/decontaminate.md), "
+        "or screen against none: --set 'decontaminate.use=[]'.",
+    )
+
+
 def _path(benchmark: Benchmark, config: Decontaminate) -> Path:
-    return Path(config.root) / benchmark.file
+    return folder(config) / benchmark.file
 
 
-_DO = "Check decontaminate.root and the file's name, or leave the benchmark out."
+_DO = f"Check decontaminate.root, {VARIABLE} and the file's name, or leave the benchmark out."
 
 
 def _bytes_of(path: Path) -> bytes:

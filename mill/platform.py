@@ -12,14 +12,13 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from corpusmill import extras
-from corpusmill.config import REPOSITORY as ROOT
 from flows.platform import supervisor
 from flows.platform.server import is_healthy
 from flows.run.defaults import may_create, store_uri
 from mill.common import Output
 
-HOME = ROOT / ".corpusmill"
-"""Folder of the server's database, logs and state."""
+HOME = Path(".corpusmill")
+"""Of the working folder: the server's database, logs and state."""
 
 
 def up(
@@ -60,8 +59,8 @@ def up(
             )  # flow runs have another working directory and would not know it as the default
         with progress(console) as say:
             platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
-        if home == HOME and not supervisor.write_env_file(platform):
-            console.print(f"{supervisor.ENV_FILE} was not written by mill and is left unchanged")
+        if home == HOME.resolve() and not supervisor.write_env_file(platform):
+            console.print(f"{supervisor.env_file(home)} was not written by mill and is left unchanged")
     options.answer(document(platform), describe(platform))
 
 
@@ -158,7 +157,7 @@ def describe(platform: supervisor.Platform) -> str:
         f"logs         {platform.home / 'logs'}",
     ]
     if supervisor.env_file_is_for(platform):
-        lines.append(f"environment  {supervisor.ENV_FILE}, which Prefect reads in that folder")
+        lines.append(f"environment  {supervisor.env_file(platform.home)}, which Prefect reads in that folder")
     else:
         lines += [f"environment  export {name}={value}" for name, value in platform.env.items()]
     wanted = {"train": " -p manifest=NAME"}

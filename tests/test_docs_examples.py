@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 from markdown_it import MarkdownIt
 
-from corpusmill.config import REPOSITORY, parse_recipe
+from corpusmill.config import parse_recipe
 from corpusmill.kernels.rules.faults import file_faults
 from corpusmill.readers.outcomes import outcomes
 from mill import cli
 
 pytestmark = pytest.mark.timeout(1800)  # a busy machine; it takes less than two minutes of CPU
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "docs" / "tutorial.md"]
 PAGES += sorted((REPOSITORY / "docs" / "how-to").glob("*.md"))
 MARK = re.compile(r"<!-- not run: (\S.*\S) -->")

@@ -10,7 +10,6 @@ Needs no torch.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -25,6 +24,7 @@ from typing import Any
 
 from corpusmill import errors, extras
 from corpusmill.errors import Incomplete, MillError, Unavailable
+from corpusmill.places import python_environment
 from corpusmill.processes import supervise
 from corpusmill.store import Store
 from training import claims, commits
@@ -169,13 +169,9 @@ def _torchrun(nproc: int, folder: Path) -> list[str]:
 
 def _environment(folder: Path, threads: int) -> dict[str, str]:
     """Ours, and: this code and no `training` of the working directory; one copy of remote shards for all ranks."""
-    root = str(Path(__file__).resolve().parents[1])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "CORPUSMILL_CACHE": str(folder / "cache"),
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONSAFEPATH": "1",
+        **python_environment(),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(threads),
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",

@@ -27,12 +27,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.common import Ratio, arguments, interleaved, judged, note, report, run
+from bench.common import REPOSITORY, Ratio, arguments, interleaved, judged, note, report, run
 from bench.crawls import crawl_at, sample
 from bench.dedup import signed
 from bench.peer import Peer
 from bench.peers.stopwatch import cpu_seconds
-from corpusmill.config import REPOSITORY
 from corpusmill.kernels.duplicates import jaccard, minhash
 from corpusmill.plain_text import human_bytes, table
 from corpusmill.readers.outcomes import outcomes

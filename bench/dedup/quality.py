@@ -27,8 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from resiliparse.extract.html2text import extract_plain_text
 
-from bench.common import arguments, judged, note, report, run
-from corpusmill.config import REPOSITORY
+from bench.common import REPOSITORY, arguments, judged, note, report, run
 from corpusmill.errors import NotFound
 from corpusmill.kernels.duplicates import jaccard, lsh, minhash, text_digest
 from corpusmill.kernels.duplicates.keepers import KeeperSearch, preference_rank

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.common import arguments, note, report, run
+from bench.common import REPOSITORY, arguments, note, report, run
 from bench.extraction.sets import tokens
-from corpusmill.config import REPOSITORY
 from corpusmill.errors import CheckFailed, NotFound, UsageError
 from corpusmill.extractor.modes import MODES, Mode, extract
 from corpusmill.plain_text import table

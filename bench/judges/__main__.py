@@ -31,9 +31,8 @@ from typing import Any
 import fasttext
 import pyarrow as pa
 
-from bench.common import arguments, interleaved, judged, note, report, run, timed
+from bench.common import REPOSITORY, arguments, interleaved, judged, note, report, run, timed
 from bench.texts import texts
-from corpusmill.config import REPOSITORY
 from corpusmill.kernels.perplexity.score import Model
 from corpusmill.kernels.perplexity.tokens import spelled
 from corpusmill.kernels.quality.classifier import Classifier, normalised

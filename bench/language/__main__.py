@@ -25,8 +25,7 @@ import fasttext
 import numpy as np
 import pyarrow as pa
 
-from bench.common import arguments, interleaved, judged, note, report, run, timed
-from corpusmill.config import REPOSITORY
+from bench.common import REPOSITORY, arguments, interleaved, judged, note, report, run, timed
 from corpusmill.errors import NotFound
 from corpusmill.kernels.language.identify import HEAD_CHARS, LanguageModel
 from corpusmill.kernels.language.windows import lines, places

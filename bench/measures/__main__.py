@@ -20,11 +20,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from bench.common import Ratio, arguments, interleaved, judged, note, report, run
+from bench.common import REPOSITORY, Ratio, arguments, interleaved, judged, note, report, run
 from bench.peer import Peer
 from bench.peers.stopwatch import cpu_seconds
 from bench.texts import texts
-from corpusmill.config import REPOSITORY, load_recipe
+from corpusmill.config import load_recipe
 from corpusmill.kernels.edits import spans
 from corpusmill.kernels.edits.lines import line_edits
 from corpusmill.kernels.measures.families import FAMILIES, MeasureSpec

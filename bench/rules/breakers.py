@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bench.common import arguments, report, run
-from corpusmill.config import REPOSITORY
+from bench.common import REPOSITORY, arguments, report, run
 from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.extractor.modes import extract
 from corpusmill.kernels.edits import spans

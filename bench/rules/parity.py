@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.common import Ratio, arguments, judged, note, report, run
+from bench.common import REPOSITORY, Ratio, arguments, judged, note, report, run
 from bench.peer import Peer
 from bench.texts import in_english, texts
-from corpusmill.config import REPOSITORY
 from corpusmill.kernels.edits import spans
 from corpusmill.kernels.edits.lines import line_edits
 from corpusmill.kernels.measures.measures import measures

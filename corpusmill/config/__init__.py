@@ -6,7 +6,7 @@ how the work runs, and is never hashed). `where` fields are marked with `where()
 
 from corpusmill.config.judging import Floor, Judge, Own, PersonalData, PersonalKind
 from corpusmill.config.overlap import Benchmark, Decontaminate, Deduplicate
-from corpusmill.config.reading import REPOSITORY, find_file, parse_section, read_section
+from corpusmill.config.reading import find_file, parse_section, read_section
 from corpusmill.config.recipe import Extract, Pack, Recipe, load_recipe, parse_recipe, recipe_schema
 from corpusmill.config.section import Name, Section, is_where, where
 from corpusmill.config.sources import (
@@ -27,7 +27,6 @@ from corpusmill.config.sources import (
 
 __all__ = [
     "PERMISSIVE",
-    "REPOSITORY",
     "Benchmark",
     "Code",
     "CommonCrawl",

@@ -50,7 +50,7 @@ class Decontaminate(Section):
         ge=0,
         description="N-grams that occur in at least this many contexts are common phrases, not hits; 0: off.",
     )
-    root: str = where(".", description="Folder of the benchmark files.")
+    root: str | None = where(None, description="Folder of the benchmark files; else CORPUSMILL_BENCHMARKS.")
     use: Strings = where((), description="Benchmarks: names in recipes/benchmarks/, or paths of such files.")
     benchmark: Annotated[tuple[Benchmark, ...], Field(strict=False)] = ()
 

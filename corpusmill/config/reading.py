@@ -12,9 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from corpusmill.config.section import Section
 from corpusmill.errors import NotFound, UsageError
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-"""The clone that this package runs from (supported install: editable), with `recipes/` and `rules/`."""
+from corpusmill.places import SHIPPED
 
 S = TypeVar("S", bound=Section)
 
@@ -51,12 +49,13 @@ def parse_section(kind: type[S], data: Mapping[str, Any], origin: str, noun: str
 
 
 def find_file(path: str | Path, folder: str, suffix: str, noun: str) -> Path:
-    """A file by path, or by its name in a folder of the repository."""
+    """A file by path, or by its name in a folder: of the working folder first, then of what ships."""
     given = Path(path)
-    for candidate in (given, REPOSITORY / folder / f"{path}{suffix}", REPOSITORY / given):
+    own, shipped = Path(folder), SHIPPED / folder
+    for candidate in (given, own / f"{path}{suffix}", shipped / f"{path}{suffix}", SHIPPED / given):
         if candidate.is_file():
             return candidate
-    known = sorted(p.stem for p in (REPOSITORY / folder).glob(f"*{suffix}"))
+    known = sorted({p.stem for place in (own, shipped) for p in place.glob(f"*{suffix}")})
     raise NotFound(
         f"no {noun} {str(path)!r}",
         f"it is neither a file nor one of {', '.join(known)}",

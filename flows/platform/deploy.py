@@ -27,7 +27,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 from pydantic import SecretStr
 
-from corpusmill.config import REPOSITORY as ROOT
+from corpusmill.places import SHIPPED
 from flows.run import request_limit
 
 POOLS = {"cpu": 2, "crawl": 1, "training": 1}
@@ -67,7 +67,7 @@ def job_template() -> dict[str, Any]:
     return template
 
 
-def deployments(file: Path = ROOT / "prefect.yaml") -> dict[str, dict[str, Any]]:
+def deployments(file: Path = SHIPPED / "prefect.yaml") -> dict[str, dict[str, Any]]:
     """Deployments of a prefect.yaml as `flow/name` -> entry."""
     entries = yaml.safe_load(file.read_text(encoding="utf-8"))["deployments"]
     return {f"{load(entry['entrypoint']).name}/{entry['name']}": entry for entry in entries}
@@ -119,7 +119,7 @@ def schedules(client: SyncPrefectClient, name: str, spec: Mapping[str, Any]) -> 
     ]
 
 
-def automations(file: Path = ROOT / "infra/automations.toml") -> list[dict[str, Any]]:
+def automations(file: Path = SHIPPED / "infra/automations.toml") -> list[dict[str, Any]]:
     """Entries of the automations file."""
     entries: list[dict[str, Any]] = tomllib.loads(file.read_text(encoding="utf-8"))["automation"]
     return entries

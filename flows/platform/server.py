@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpusmill.config import REPOSITORY as ROOT
 from corpusmill.errors import Refused, Unavailable
+from corpusmill.places import SHIPPED, python_environment
 
 DEFAULT_PORT = 4200
 HEALTHY_WITHIN_S = 180
@@ -78,7 +78,7 @@ def _listen(host: str, port: int) -> socket.socket | None:
     return listener
 
 
-def tuned_settings(file: Path = ROOT / "infra/prefect.env") -> dict[str, str]:
+def tuned_settings(file: Path = SHIPPED / "infra/prefect.env") -> dict[str, str]:
     """Assignments of an env file."""
     lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
@@ -98,8 +98,7 @@ def child_env(extra: Mapping[str, str]) -> dict[str, str]:
     The interpreter's folder comes first on PATH (the pools' command is `python`), and nobody's own `tasks.py` in the
     working directory can shadow ours.
     """
-    env = {**tuned_settings(), **os.environ, **extra, "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    env = python_environment({**tuned_settings(), **os.environ, **extra, "PYTHONUNBUFFERED": "1"})
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
     return env
 
@@ -123,13 +122,12 @@ def start_server(address: Address, listener: socket.socket, home: Path) -> subpr
 
 
 def spawn(module: list[str], env: Mapping[str, str], log: Path, keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start `python -m …` in the repository, detached from this terminal; `keep` are descriptors that it inherits."""
+    """Start `python -m …` in the working folder, detached from this terminal; it inherits the descriptors `keep`."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as out:
         return subprocess.Popen(
             [sys.executable, "-m", *module],
             env=dict(env),
-            cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
-from corpusmill.config import REPOSITORY as ROOT
 from corpusmill.errors import Unavailable
 from corpusmill.processes import Proc, alive, identify, stop
 from flows.platform.server import (
@@ -40,7 +39,6 @@ from flows.platform.server import (
 WORKERS_GRACE_S = 40.0
 """More than flow runs get from their workers (flows/platform/workers.py)."""
 SERVER_GRACE_S = 10.0
-ENV_FILE = ROOT / ".env"
 ENV_MARK = "# Written by `mill up`, removed by `mill down`: Prefect reads it in this folder.\n"
 
 _children: list[subprocess.Popen[bytes]] = []  # of this process, kept to be reaped
@@ -84,11 +82,12 @@ class Platform:
 
 
 def given_api_url() -> str | None:
-    """PREFECT_API_URL from the environment, or from a .env beside prefect.yaml that we did not write."""
+    """PREFECT_API_URL from the environment, or from a .env of the working folder that we did not write."""
     if url := os.environ.get("PREFECT_API_URL"):
         return url.rstrip("/")
-    if ENV_FILE.exists() and not _env_file_is_ours():
-        return tuned_settings(ENV_FILE).get("PREFECT_API_URL")
+    file = Path(".env")
+    if file.exists() and not _is_ours(file):
+        return tuned_settings(file).get("PREFECT_API_URL")
     return None
 
 
@@ -186,7 +185,7 @@ def stop_platform(platform: Platform) -> None:
             child.poll()
         _state_file(platform.home).unlink(missing_ok=True)
         if env_file_is_for(platform):
-            ENV_FILE.unlink()
+            env_file(platform.home).unlink()
 
 
 def find(home: Path) -> Platform | None:
@@ -205,23 +204,30 @@ def find(home: Path) -> Platform | None:
     )
 
 
+def env_file(home: Path) -> Path:
+    """`.env` of the project whose `.corpusmill` is `home`: Prefect reads it when it is called in that folder."""
+    return home.with_name(".env")
+
+
 def write_env_file(platform: Platform) -> bool:
-    """Write `.env` beside prefect.yaml, which Prefect honours from there; False: a `.env` of the user's is there."""
-    if ENV_FILE.exists() and not _env_file_is_ours():
+    """Write the project's `.env`; False: one of the user's is there."""
+    file = env_file(platform.home)
+    if file.exists() and not _is_ours(file):
         return False
     lines = [f"{name}={value}\n" for name, value in platform.env.items() if name != "PREFECT_HOME"]
-    ENV_FILE.touch(mode=0o600)
-    ENV_FILE.write_text(ENV_MARK + "".join(lines), encoding="utf-8")
+    file.touch(mode=0o600)
+    file.write_text(ENV_MARK + "".join(lines), encoding="utf-8")
     return True
 
 
 def env_file_is_for(platform: Platform) -> bool:
-    """Whether `.env` is the one that was written for this platform."""
-    return ENV_FILE.exists() and _env_file_is_ours() and platform.api_url in ENV_FILE.read_text(encoding="utf-8")
+    """Whether the project's `.env` is the one that was written for this platform."""
+    file = env_file(platform.home)
+    return file.exists() and _is_ours(file) and platform.api_url in file.read_text(encoding="utf-8")
 
 
-def _env_file_is_ours() -> bool:
-    return ENV_FILE.read_text(encoding="utf-8").startswith(ENV_MARK)
+def _is_ours(file: Path) -> bool:
+    return file.read_text(encoding="utf-8").startswith(ENV_MARK)
 
 
 def _state_file(home: Path) -> Path:

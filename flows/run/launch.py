@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import time
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from corpusmill import errors
-from corpusmill.config import REPOSITORY
 from corpusmill.errors import MillError
+from corpusmill.places import python_environment
 from corpusmill.processes import supervise
 
 GRACE_S = 25.0
@@ -51,8 +50,7 @@ def train_in_process(
         "resume": resume,
         "log_dir": str(Path(".corpusmill/runs").resolve()),
     }
-    env = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    env = {**python_environment(), "PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryDirectory(prefix="mill-train-") as folder:
         file = Path(folder) / "job.json"
         file.write_text(json.dumps(job), encoding="utf-8")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from corpusmill.config import REPOSITORY
 from corpusmill.errors import NotFound, UsageError
+from corpusmill.places import SHIPPED
 from tests.training.toy import CONFIG, Toy, config
 from training.config import load_train_config, plan_of
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "recipes").glob("train-*.toml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted((SHIPPED / "recipes").glob("train-*.toml")), ids=lambda p: p.stem)
 def test_shipped_configs_are_valid(path: Path) -> None:
     assert load_train_config(path).mixture.stage
 

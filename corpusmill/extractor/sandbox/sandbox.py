@@ -23,10 +23,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-import corpusmill
 from corpusmill.errors import MillError
 from corpusmill.extractor.modes import DEFAULT_MAX_DEPTH, Extraction, Mode
 from corpusmill.extractor.sandbox.frames import AT_WORK, LOT_BYTES, READY, Reply, ReplyBuffer, request
+from corpusmill.places import python_environment
 
 RETRY_FACTOR = 4
 START_TIMEOUT_S = 600.0  # as a page's; the first worker of an installation compiles the scanner: 20 to 60 CPU seconds
@@ -345,11 +345,7 @@ def _widen(pipe: int) -> None:
 
 def _environment() -> dict[str, str]:
     """The worker finds this very package, and no module of the user's working directory; its sets have one order."""
-    root = Path(corpusmill.__file__).resolve().parents[1]
-    env = {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"}
-    if root.name not in ("site-packages", "dist-packages"):
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(root), env.get("PYTHONPATH"))))
-    return env
+    return {**python_environment(), "PYTHONHASHSEED": "0"}
 
 
 _shared: dict[tuple[Mode, Limits], Sandbox] = {}

@@ -18,6 +18,7 @@ from corpusmill.dataset.lineage import files_of
 from corpusmill.errors import CheckFailed, UsageError
 from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.measured import measured_batch
+from corpusmill.places import cache_folder
 from corpusmill.store import Store
 from tasks.queries.whatif.sql import broken
 
@@ -32,10 +33,10 @@ FIRST = "fails & -fails"
 SIZES = "count(*) AS docs, coalesce(sum(text_bytes), 0)::BIGINT AS bytes, coalesce(sum(word_total), 0)::BIGINT AS words"
 
 
-def cache_folder() -> Path:
-    """Where the files are: CORPUSMILL_CACHE, else ~/.cache/corpusmill."""
+def folder_of_measures() -> Path:
+    """Where the files are: CORPUSMILL_CACHE, else our part of the user's cache."""
     given = os.environ.get("CORPUSMILL_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "corpusmill"
+    return Path(given) if given else cache_folder()
 
 
 @contextmanager
@@ -43,7 +44,7 @@ def measures_of(
     store: Store, digest: str, manifest: Mapping[str, Any], before: tuple[Bound, ...]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """The measures of a dataset as table `measures` of a connection; the file is made where it is not there."""
-    file = cache_folder() / f"whatif-{FORMAT}-{digest[:32]}.duckdb"
+    file = folder_of_measures() / f"whatif-{FORMAT}-{digest[:32]}.duckdb"
     if not file.is_file():
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=file.parent, suffix=".duckdb")

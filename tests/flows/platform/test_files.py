@@ -16,13 +16,14 @@ from prefect.settings import Settings
 from prefect.settings.legacy import _get_settings_fields
 
 from corpusmill.config import find_file, load_recipe
-from flows.platform.deploy import POOLS, ROOT, automations, deployments, load, resolved
+from corpusmill.places import SHIPPED
+from flows.platform.deploy import POOLS, automations, deployments, load, resolved
 from flows.platform.server import tuned_settings
 from flows.run.announce import PUBLISHED
 
 DEPLOYMENTS = deployments()
 AUTOMATIONS = {spec["name"]: spec for spec in automations()}
-COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+COMPOSE = yaml.safe_load((SHIPPED / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
 IDS: Any = dict.fromkeys(DEPLOYMENTS, "00000000-0000-4000-8000-000000000000")
@@ -120,9 +121,9 @@ def test_a_service_depends_on_services_mounts_volumes_and_builds_files_that_exis
         if condition["condition"] == "service_healthy":
             assert "healthcheck" in SERVICES[needed]
     if "build" in service:
-        dockerfile = ROOT / service["build"]["dockerfile"]
+        dockerfile = SHIPPED / service["build"]["dockerfile"]
         assert f"AS {service['build']['target']}\n" in dockerfile.read_text()
-        assert (ROOT / service["env_file"]).is_file()
+        assert (SHIPPED / service["env_file"]).is_file()
     else:
         assert re.search(r":[A-Za-z0-9.-]+$", service["image"]), "an image without a tag changes under us"
 
@@ -144,7 +145,7 @@ def test_no_secret_has_a_value_or_a_default() -> None:
         for variable, value in service.get("environment", {}).items():
             if re.search("PASSWORD|SECRET|KEY|AUTH_STRING|CONNECTION_URL", variable):
                 assert re.search(r"\$\{[A-Z0-9_]+:\?[^}]+\}", value), f"{variable} must be required"
-    assert not re.search(r"\$\{[A-Z0-9_]+:-", Path(ROOT / "docker-compose.yml").read_text())
+    assert not re.search(r"\$\{[A-Z0-9_]+:-", Path(SHIPPED / "docker-compose.yml").read_text())
 
 
 def test_flow_runs_get_less_time_to_end_than_compose_gives_their_worker() -> None:

@@ -77,8 +77,9 @@ def test_a_given_server_is_used_and_none_is_started(monkeypatch: pytest.MonkeyPa
 
 def test_a_dot_env_of_the_user_is_honoured_and_not_overwritten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.setattr(supervisor, "ENV_FILE", tmp_path / ".env")
-    platform = supervisor.Platform(tmp_path, "http://ours/api", {"PREFECT_API_URL": "http://ours/api"}, "store")
+    monkeypatch.chdir(tmp_path)
+    url = "http://ours/api"
+    platform = supervisor.Platform(tmp_path / ".corpusmill", url, {"PREFECT_API_URL": url}, "store")
     assert supervisor.write_env_file(platform)
     assert supervisor.given_api_url() is None
     (tmp_path / ".env").write_text("PREFECT_API_URL=http://theirs/api\n")

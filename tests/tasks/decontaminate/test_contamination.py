@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpusmill import benchmarks
-from corpusmill.config import REPOSITORY, Decontaminate, Recipe, parse_recipe
+from corpusmill.config import Decontaminate, Recipe, parse_recipe
 from corpusmill.dataset.contamination import report
 from corpusmill.dataset.funnel import faults
 from corpusmill.errors import CheckFailed, NotFound, Unavailable, UsageError
 from corpusmill.kernels.screen import screen as kernel
+from corpusmill.places import SHIPPED
 from corpusmill.store import Output, Store, open_store
 from mill import cli
 from tasks.chain import Built, build
@@ -225,7 +226,7 @@ def test_a_run_whose_planted_items_are_not_found_ends(made, tmp_path, monkeypatc
 
 
 def test_registry_files_are_sound_and_name_licence_and_source():
-    files = sorted((REPOSITORY / "recipes" / "benchmarks").glob("*.toml"))
+    files = sorted((SHIPPED / "recipes" / "benchmarks").glob("*.toml"))
     assert len(files) >= 6
     found = benchmarks.benchmarks_of(Decontaminate(use=tuple(file.stem for file in files), ngram=11))
     assert [wanted.name for wanted in found] == [file.stem for file in files]
@@ -277,3 +278,15 @@ def test_benchmarks_that_are_not_there_or_named_twice_are_told(tmp_path):
         benchmarks.benchmarks_of(twice)
     with pytest.raises(ValueError, match="named twice"):
         Decontaminate(use=("piqa", "piqa"))
+
+
+def test_the_folder_of_benchmarks_is_the_recipes_then_the_environments_and_none_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPUSMILL_BENCHMARKS", str(tmp_path))
+    assert benchmarks.folder(Decontaminate(root="here")) == Path("here")
+    assert benchmarks.folder(Decontaminate()) == tmp_path
+    monkeypatch.delenv("CORPUSMILL_BENCHMARKS")
+    with pytest.raises(UsageError, match="gsm8k-test") as caught:
+        benchmarks.identities(Decontaminate(use=("gsm8k-test",)))
+    assert "decontaminate.root or CORPUSMILL_BENCHMARKS" in caught.value.do
