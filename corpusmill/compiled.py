@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import importlib
 import os
 import pickle
 import platform
@@ -27,6 +28,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import llvmlite
@@ -134,6 +136,7 @@ class _Kept(_Cache):
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Code from disk, else None, and then nobody else compiles this kernel until `alone` ends."""
+        _array_support()
         context.refresh()
         name = self._name(signature, context.codegen())
         for waited in (False, True):
@@ -187,6 +190,21 @@ class _Kept(_Cache):
         ]
         digest = hashlib.sha256("\n".join(what).encode()).hexdigest()
         return f"{Path(code.co_filename).stem}.{self._function.__name__}-{digest[:40]}.nbc"
+
+
+@cache
+def _array_support() -> None:
+    """Numba's support of arrays, without SciPy's linear algebra.
+
+    Numba imports that (0.2 CPU s) only to know whether it is there; code that calls it imports it when it runs.
+    """
+    asked = "scipy.linalg.cython_blas"
+    if asked not in sys.modules:
+        sys.modules[asked] = ModuleType(asked)
+        try:
+            importlib.import_module("numba.np.arraymath")
+        finally:
+            del sys.modules[asked]
 
 
 def _rebuilt(context: Any, payload: bytes) -> Any:

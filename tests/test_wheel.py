@@ -94,7 +94,9 @@ def test_models_and_state_lie_in_the_users_folders(installed: Path, tmp_path: Pa
         return sorted(path for path in installed.rglob("*") if "__pycache__" not in path.parts)
 
     before = files()
-    code = "from corpusmill import models; from mill.platform import HOME; print(models.models_folder(), HOME.resolve())"
+    code = (
+        "from corpusmill.models import models_folder as f; from mill.platform import HOME; print(f(), HOME.absolute())"
+    )
     found = python(installed, tmp_path, code).stdout.split()
     assert found == [str(tmp_path / "cache/corpusmill/models"), str(tmp_path / ".corpusmill")]
     assert mill(installed, tmp_path, "status").returncode == 0
