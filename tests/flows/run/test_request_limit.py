@@ -92,7 +92,7 @@ def test_without_the_limit_a_request_is_refused_with_the_way_out(
     client.delete_global_concurrency_limit_by_name(request_limit.LIMIT)
     try:
         with serve(tmp_path) as server:
-            with pytest.raises(UsageError, match=r"no global concurrency limit 'corpusmill-http'[\s\S]*flows\.deploy"):
+            with pytest.raises(UsageError, match=r"no global concurrency limit[\s\S]*platform\.deploy"):
                 get(f"{server.url}/file")
             assert not server.requests
     finally:
