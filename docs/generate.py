@@ -1,4 +1,4 @@
-"""Write docs/reference from the code: commands, exit codes, recipe keys, schemas, reasons and rules (`make docs`).
+"""Write docs/reference from the code: commands, exit codes, recipe keys, schemas, reasons, measures (`make docs`).
 
 The pages are committed, so they can be read where the code is read; a test says when one of them is out of date.
 """
@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from corpusmill import config, errors, schema
+from corpusmill.kernels.measures import families
 from mill import cli
 from tasks import stages
 
@@ -56,8 +57,26 @@ def pages() -> dict[str, str]:
         "recipe.md": recipe(),
         "schemas.md": schemas(),
         "reasons.md": reasons(),
+        "measures.md": measures(),
     }
     return {name: "\n".join(lines).rstrip() + "\n" for name, lines in made.items()}
+
+
+def measures() -> list[str]:
+    """Every measure by family: whose definition, which quotient, what is counted."""
+    lines = ["# Measures", "", _note("`MEASURES` of the files in corpusmill/kernels/measures/"), ""]
+    lines += [
+        "`text_bytes` and `word_total` (words, symbols not counted) are in every recipe. A ratio without a denominator",
+        "is 0. Words and tokens: [rule files](rules.md). Add one: [add a rule](../how-to/add-a-rule.md).",
+        "",
+        "| measure | family | definition | count or quotient | what |",
+        "|---|---|---|---|---|",
+    ]
+    for measure in families.MEASURES.values():
+        quotient = f"`{measure.of}`" if measure.of else ""
+        home = f"{measure.family} | {measure.definition}"
+        lines.append(f"| `{measure.name}` | {home} | {quotient} | {measure.says} |")
+    return lines
 
 
 def commands() -> list[str]:

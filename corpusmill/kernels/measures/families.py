@@ -1,24 +1,52 @@
-"""Families of measures: which columns belong together, and whose wording they follow. A recipe computes the families
-that its rules read, and pays for no other.
+"""Measures and their families: which columns belong together, and whose wording they follow. A recipe computes the
+families that its rules read, and pays for no other.
+
+A kernel of this folder says in `MEASURES` what it measures; here that is read as text, since names are needed where no
+kernel runs, and Numba takes 0.4 s to import. A name may hold `{n}`; several names may share what is said of them.
 
 A measure of datatrove's bears its plain name; another project's version of it has the project's name before it
-(`dup_line_ratio`, `dolma_dup_line_ratio`). What each counts stands in docs/reference/rules.md.
+(`dup_line_ratio`, `dolma_dup_line_ratio`). All are listed in docs/reference/measures.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from corpusmill.schema import QUALITY_MEASURES, REPETITION_MEASURES
 
-TOP_NGRAMS = tuple(f"top_{n}gram_char_ratio" for n in (2, 3, 4))
-DUP_NGRAMS = tuple(f"dup_{n}gram_char_ratio" for n in (5, 6, 7, 8, 9, 10))
-_DUP_LINES = ("dup_line_ratio", "dup_line_char_ratio")
-_DUP_PARAGRAPHS = ("dup_paragraph_ratio", "dup_paragraph_char_ratio")
+_DECLARED = re.compile(r"^MEASURES = (\{.*?^\})", re.M | re.S)
+_FIRST = ("gopher", "body", "fineweb", "page", "code", "dolma", "dclm", "nemo", "redpajama")
+"""Families whose columns are stored in this order; a new one comes after them, by its name."""
+_INTERLEAVED = {name: i for i, name in enumerate(QUALITY_MEASURES + REPETITION_MEASURES)}
+"""Order of the default family's columns, which come from three kernels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A number about a document."""
+
+    name: str
+    family: str
+    definition: str
+    """Whose wording: what rules name as their `definition`."""
+    kernel: str
+    """Module of this folder that measures it."""
+    says: str
+    """What is counted, for the reference."""
+    of: str = ""
+    """The count that it is, or "part / whole" of counts; empty: the kernel's function of the family's name gives it."""
+
+    @property
+    def counts(self) -> list[str]:
+        """The count, or part and whole."""
+        return self.of.split(" / ") if self.of else []
 
 
 @dataclass(frozen=True)
@@ -26,46 +54,41 @@ class Family:
     """Measures that are computed together."""
 
     definition: str
-    """Whose wording: what rules name as their `definition`."""
     measures: tuple[str, ...]
 
 
-def _of(project: str, *names: str) -> Family:
-    return Family(project, tuple(f"{project}_{name}" for name in names))
+def _declared() -> Iterator[Measure]:
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        for block in _DECLARED.findall(file.read_text(encoding="utf-8")):
+            for names, about in ast.literal_eval(block).items():
+                yield from _measures(names, file.stem, **about)
+
+
+def _measures(names: str, kernel: str, n: tuple[int, ...] = (0,), of: str = "", **about: str) -> Iterator[Measure]:
+    for name in names.split():
+        for each in n:
+            yield Measure(name=name.format(n=each), kernel=kernel, of=of.format(n=each), **about)
+
+
+def _order(measure: Measure) -> tuple[int, str, int]:
+    """By family, then as the family's kernels name them."""
+    known = measure.family in _FIRST
+    place = _INTERLEAVED.get(measure.name, len(_INTERLEAVED))
+    return _FIRST.index(measure.family) if known else len(_FIRST), "" if known else measure.family, place
+
+
+MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in sorted(_declared(), key=_order)}
+"""In the order of their columns."""
+
+
+def _family(name: str) -> Family:
+    members = [measure for measure in MEASURES.values() if measure.family == name]
+    (definition,) = {measure.definition for measure in members}
+    return Family(definition, tuple(measure.name for measure in members))
 
 
 FAMILIES: Mapping[str, Family] = {
-    "gopher": Family("datatrove", (*QUALITY_MEASURES, *REPETITION_MEASURES)),
-    "body": Family("corpusmill", ("bullet_body_ratio",)),
-    "fineweb": Family(
-        "datatrove", ("end_mark_line_ratio", "short_line_ratio", "dup_line_body_ratio", "line_break_ratio")
-    ),
-    "page": Family("datatrove", ("char_count", "sentence_count", "curly_bracket_count", "lorem_ipsum_count")),
-    "code": _of(
-        "code", "mean_line_chars", "max_line_chars", "alnum_ratio", "letters_per_token", "encoded_ratio", "xml"
-    ),
-    "dolma": _of(
-        "dolma",
-        *("word_count", "median_word_chars", "symbol_ratio", "alpha_word_ratio", "stop_word_count"),
-        *("bullet_line_ratio", "ellipsis_line_ratio", *_DUP_LINES, *TOP_NGRAMS, *DUP_NGRAMS),
-    ),
-    "dclm": _of(
-        "dclm",
-        *("word_count", "mean_word_chars", "symbol_ratio", "alpha_word_ratio", "stop_word_count"),
-        *("bullet_line_ratio", "ellipsis_line_ratio", *_DUP_LINES, *_DUP_PARAGRAPHS, *TOP_NGRAMS, *DUP_NGRAMS),
-    ),
-    "nemo": _of(
-        "nemo",
-        *("word_count", "mean_word_chars", "symbol_ratio", "alpha_word_ratio", "stop_word_count"),
-        *("bullet_line_ratio", "ellipsis_line_ratio", *_DUP_LINES, *_DUP_PARAGRAPHS, *TOP_NGRAMS, *DUP_NGRAMS),
-        *("non_alnum_ratio", "digit_ratio", "url_ratio", "space_ratio", "bracket_ratio", "boilerplate_ratio"),
-        *("no_end_mark_ratio", "longest_word_chars"),
-    ),
-    "redpajama": _of(
-        "redpajama",
-        *("word_count", "mean_word_chars", "symbol_ratio", "alpha_word_ratio"),
-        *("bullet_line_ratio", "ellipsis_line_ratio", *TOP_NGRAMS, *DUP_NGRAMS),
-    ),
+    name: _family(name) for name in dict.fromkeys(measure.family for measure in MEASURES.values())
 }
 """In the order of their columns."""
 
@@ -75,7 +98,7 @@ DEFINITIONS = tuple(dict.fromkeys(family.definition for family in FAMILIES.value
 BASE = ("text_bytes", "word_total")
 """Measures that every recipe has: what the funnel counts."""
 
-FAMILY_OF: Mapping[str, str] = {measure: name for name, family in FAMILIES.items() for measure in family.measures}
+FAMILY_OF: Mapping[str, str] = {name: measure.family for name, measure in MEASURES.items()}
 """measure -> its family."""
 
 STOP_WORD_MEASURE = "stop_word_count"
@@ -91,10 +114,15 @@ class MeasureSpec:
     """language -> its stop words: each is one more column, `stop_word_count_<language>`."""
 
     @property
+    def measures(self) -> list[Measure]:
+        """All of the families, in the order of their columns."""
+        return [MEASURES[name] for family in self.families for name in FAMILIES[family].measures]
+
+    @property
     def schema(self) -> pa.Schema:
         """Columns of the group: counts of the funnel, then families, then stop words by language."""
         counts = [pa.field(name, pa.int64(), nullable=False) for name in BASE]
-        names = [measure for name in self.families for measure in FAMILIES[name].measures]
+        names = [measure.name for measure in self.measures]
         names += [f"{STOP_WORD_MEASURE}_{code}" for code in sorted(self.stop_words)]
         return pa.schema(counts + [pa.field(name, pa.float64(), nullable=False) for name in names])
 

@@ -10,7 +10,7 @@ only. Segments and paragraphs are compared by 64-bit hashes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -25,7 +25,92 @@ from corpusmill.kernels.bytes.unicode_table import END_MARK, load_table
 from corpusmill.kernels.bytes.utf8 import decode
 from corpusmill.kernels.words.table import text_buffers
 
-LINE_COUNTS = (
+if TYPE_CHECKING:
+    from corpusmill.kernels.measures.slices import Slice
+
+MEASURES = {
+    "hash_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "hash_marks / tokens",
+        "says": "`#` per token",
+    },
+    "ellipsis_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "ellipses / tokens",
+        "says": "`...` (not overlapping) and `…` per token",
+    },
+    "bullet_line_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "bullet_lines / lines",
+        "says": "lines of `str.splitlines` that begin with `•` or `-`",
+    },
+    "ellipsis_line_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "ellipsis_lines / lines",
+        "says": "lines of `str.splitlines` that end with an ellipsis",
+    },
+    "dup_line_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "dup_segments / segments",
+        "says": "second and later copies of a line",
+    },
+    "dup_paragraph_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "dup_paragraphs / paragraphs",
+        "says": "second and later copies of a paragraph",
+    },
+    "dup_line_char_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "dup_segment_chars / chars",
+        "says": "characters in second and later copies of a line",
+    },
+    "dup_paragraph_char_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "dup_paragraph_chars / chars",
+        "says": "characters in second and later copies of a paragraph",
+    },
+    "bullet_body_ratio": {
+        "family": "body",
+        "definition": "corpusmill",
+        "of": "bullet_lines / body_lines",
+        "says": "as `bullet_line_ratio`, blank lines left out: our extractor separates paragraphs by them",
+    },
+    "end_mark_line_ratio": {
+        "family": "fineweb",
+        "definition": "datatrove",
+        "of": "marked_lines / written_lines",
+        "says": "of lines that are not blank, those that end with one of 159 end marks of many scripts",
+    },
+    "short_line_ratio": {
+        "family": "fineweb",
+        "definition": "datatrove",
+        "of": "short_lines / written_lines",
+        "says": "of lines that are not blank, those of at most 30 characters",
+    },
+    "dup_line_body_ratio": {
+        "family": "fineweb",
+        "definition": "datatrove",
+        "of": "dup_written_chars / feedless_chars",
+        "says": "characters of later copies of lines that are not blank, of all characters but line feeds",
+    },
+    "line_break_ratio": {
+        "family": "fineweb",
+        "definition": "datatrove",
+        "of": "line_feeds / tokens",
+        "says": "line feeds per token",
+    },
+    "char_count": {"family": "page", "definition": "datatrove", "of": "chars", "says": "characters"},
+}
+
+COUNTS = (
     "chars",  # characters of the text
     "hash_marks",  # "#"
     "ellipses",  # "..." (not overlapping) and "…"
@@ -57,14 +142,19 @@ _END, _SHORT = U(END_MARK), U(SHORT_LINE)
 _PARAGRAPH = U(0x5851F42D4C957F2D)  # tells the hash of a paragraph from that of an equal segment
 
 
+def count(piece: Slice) -> NDArray[np.int64]:
+    """Counts of each document, int64[D, len(COUNTS)]."""
+    return count_lines(piece.text)
+
+
 def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
-    """Counts of each document, int64[D, len(LINE_COUNTS)].
+    """Counts of each document, int64[D, len(COUNTS)].
 
     Raises:
         ValueError: not a large_string array, or one with nulls.
     """
     data, bounds = text_buffers(text)
-    counts = np.zeros((len(text), len(LINE_COUNTS)), np.int64)
+    counts = np.zeros((len(text), len(COUNTS)), np.int64)
     table = load_table()
     places = np.empty(int(np.diff(bounds).max(initial=0)) + 1, np.int32)
     _count(address_of(data), bounds, address_of(table), places, counts)

@@ -1,23 +1,23 @@
-"""The numbers that rules are about, by family (kernels/families.py).
+"""The numbers that rules are about, by family: counted slice by slice, divided once a batch.
 
-`datatrove_measures` has those that are a count or the quotient of two: counted slice by slice, divided once a batch.
-`other_definitions` has those of other projects.
+Definition "datatrove": the filters of datatrove 0.10.1 (Gopher quality and repetition, FineWeb, C4), on the tokens of
+our word table in place of spaCy's. There a "word" of a denominator is any token, punctuation included; `word_count` and
+`mean_word_chars` leave out tokens that are only punctuation. `other_definitions` has those of other projects.
 
-To add a measure: its name in kernels/families.py, its count here and in `datatrove_measures` (or its family's function
-in `other_definitions`), its like in tests/corpusmill/kernels/reference.py.
+To add a measure: a module of this folder that names it in `MEASURES` (families.py), and its like in plain Python in
+tests/corpusmill/kernels/reference_families.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.kernels.measures import other_definitions
-from corpusmill.kernels.measures.families import FAMILIES, STOP_WORD_MEASURE, MeasureSpec
-from corpusmill.kernels.measures.quotients import QUOTIENTS, quotients
+from corpusmill.kernels.measures.families import MEASURES, STOP_WORD_MEASURE, Measure, MeasureSpec
 from corpusmill.kernels.measures.slices import Slice
 from corpusmill.kernels.measures.stop_words import count_stop_words
 from corpusmill.kernels.words.table import Scratch, WordTable, slices
@@ -47,16 +47,21 @@ def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: Wor
     else:
         parts = [_counted(Slice(part, scratch=_SCRATCH), spec) for _, part in slices(text)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    columns |= quotients(columns, [name for name in spec.schema.names if name in QUOTIENTS])
+    columns |= _quotients(columns, [measure for measure in spec.measures if measure.of])
     schema = spec.schema
     return pa.RecordBatch.from_arrays([pa.array(columns[name]) for name in schema.names], schema=schema)
 
 
 def _counted(piece: Slice, spec: MeasureSpec) -> Columns:
     """What the measures are quotients of, or the measures themselves."""
-    found: Columns = {"text_bytes": piece.text_bytes, "word_total": piece.table.word_counts()}
-    for name in spec.families:
-        found |= _COUNTED[name](piece)
+    tokens = np.diff(piece.table.offsets)
+    found: Columns = {"text_bytes": piece.text_bytes, "word_total": piece.table.word_counts(), "tokens": tokens}
+    for measure in spec.measures:
+        for count in measure.counts:
+            if count not in found:
+                found[count] = piece.counts(_KERNEL_OF[count])[count]
+        if measure.name not in found and not measure.of:
+            found |= getattr(_KERNELS[measure.kernel], measure.family)(piece)
     languages = sorted(spec.stop_words)
     if languages:
         counts = count_stop_words(piece.table, [spec.stop_words[code] for code in languages])
@@ -64,16 +69,21 @@ def _counted(piece: Slice, spec: MeasureSpec) -> Columns:
     return found
 
 
-_COUNTED: Mapping[str, Callable[[Slice], Columns]] = {
-    "gopher": lambda piece: {**piece.lines, **piece.tokens, **piece.repeats},
-    "body": lambda piece: piece.lines,
-    "fineweb": lambda piece: {**piece.lines, "tokens": piece.token_total},
-    "page": lambda piece: {**piece.lines, **piece.page},
-    "code": lambda piece: {**piece.code, "tokens": piece.token_total},
-    "dolma": other_definitions.dolma,
-    "dclm": other_definitions.dclm,
-    "nemo": other_definitions.nemo,
-    "redpajama": other_definitions.redpajama,
-}
+def _quotients(counts: Columns, measures: Sequence[Measure]) -> Columns:
+    """Measures that are counts or quotients, each float64[D]: of whole numbers, so the same on every machine. One
+    without a denominator (an empty text) is 0, so every value of every text is finite."""
+    if not measures:
+        return {}
+    size = len(counts["tokens"])
+    parts, wholes = np.empty((len(measures), size)), np.ones((len(measures), size))
+    for i, measure in enumerate(measures):
+        part, *whole = measure.counts
+        parts[i] = counts[part]
+        if whole:
+            wholes[i] = counts[whole[0]]
+    return dict(zip([measure.name for measure in measures], parts / np.maximum(wholes, 1), strict=True))
 
-assert set(_COUNTED) == set(FAMILIES), "a family without a function, or a function without a family"
+
+_KERNELS = {name: import_module(f"{__package__}.{name}") for name in {measure.kernel for measure in MEASURES.values()}}
+_KERNEL_OF = {count: kernel for kernel in _KERNELS.values() for count in getattr(kernel, "COUNTS", ())}
+"""count -> the module that counts it."""

@@ -20,6 +20,147 @@ from corpusmill.kernels.measures.word_stats import count_among, longest_words, m
 from corpusmill.kernels.words.split import SPLIT_BEGINS_ALNUM, SPLIT_LETTER, SPLIT_SYMBOL, split_table
 from corpusmill.kernels.words.table import HAS_LETTER, IS_WORD, WordTable
 
+MEASURES = {
+    "dolma_word_count dolma_median_word_chars": {
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "words between white space",
+    },
+    "dolma_symbol_ratio": {
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "words with `#` or `…`",
+    },
+    "dolma_alpha_word_ratio dolma_stop_word_count": {
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "words between white space",
+    },
+    "dolma_bullet_line_ratio dolma_ellipsis_line_ratio": {
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "bullets are `*` and `-`",
+    },
+    "dolma_dup_line_ratio dolma_dup_line_char_ratio": {
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "all copies of a line, empty ones too; characters over the letters of words",
+    },
+    "dolma_top_{n}gram_char_ratio": {
+        "n": (2, 3, 4),
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "the most frequent n-gram, of the letters of words",
+    },
+    "dolma_dup_{n}gram_char_ratio": {
+        "n": (5, 6, 7, 8, 9, 10),
+        "family": "dolma",
+        "definition": "dolma",
+        "says": "duplicated n-grams weighted by n-gram, of all n-grams",
+    },
+    "dclm_word_count dclm_mean_word_chars dclm_symbol_ratio dclm_alpha_word_ratio dclm_stop_word_count": {
+        "family": "dclm",
+        "definition": "dclm",
+        "says": "words between white space",
+    },
+    "dclm_bullet_line_ratio dclm_ellipsis_line_ratio": {
+        "family": "dclm",
+        "definition": "dclm",
+        "says": "lines between line feeds",
+    },
+    "dclm_dup_line_ratio dclm_dup_line_char_ratio dclm_dup_paragraph_ratio dclm_dup_paragraph_char_ratio": {
+        "family": "dclm",
+        "definition": "dclm",
+        "says": "all copies of a stripped line or paragraph, 0 for a text of one",
+    },
+    "dclm_top_{n}gram_char_ratio": {
+        "n": (2, 3, 4),
+        "family": "dclm",
+        "definition": "dclm",
+        "says": "on our words; 0 where no n-gram is repeated, the longest of equals",
+    },
+    "dclm_dup_{n}gram_char_ratio": {
+        "n": (5, 6, 7, 8, 9, 10),
+        "family": "dclm",
+        "definition": "dclm",
+        "says": "on our words; words in any repeated n-gram",
+    },
+    "nemo_word_count nemo_mean_word_chars nemo_symbol_ratio nemo_alpha_word_ratio nemo_stop_word_count": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "words between white space",
+    },
+    "nemo_bullet_line_ratio nemo_ellipsis_line_ratio": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "lines between line feeds",
+    },
+    "nemo_dup_line_ratio nemo_dup_line_char_ratio nemo_dup_paragraph_ratio nemo_dup_paragraph_char_ratio": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "second and later copies",
+    },
+    "nemo_top_{n}gram_char_ratio": {
+        "n": (2, 3, 4),
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "the top n-gram is cut out of the text; a text of fewer words than n fails",
+    },
+    "nemo_dup_{n}gram_char_ratio": {
+        "n": (5, 6, 7, 8, 9, 10),
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "later n-grams, overlaps once; a text of fewer words than n fails",
+    },
+    "nemo_non_alnum_ratio nemo_digit_ratio nemo_url_ratio nemo_space_ratio nemo_bracket_ratio": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "of characters; an empty text fails",
+    },
+    "nemo_boilerplate_ratio": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": 'paragraphs with boilerplate; 1 with "lorem ipsum"',
+    },
+    "nemo_no_end_mark_ratio": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "lines without an end mark",
+    },
+    "nemo_longest_word_chars": {
+        "family": "nemo",
+        "definition": "nemo",
+        "says": "characters of the longest word",
+    },
+    "redpajama_word_count redpajama_mean_word_chars": {
+        "family": "redpajama",
+        "definition": "redpajama",
+        "says": "normalised words",
+    },
+    "redpajama_symbol_ratio redpajama_alpha_word_ratio": {
+        "family": "redpajama",
+        "definition": "redpajama",
+        "says": "per token",
+    },
+    "redpajama_bullet_line_ratio redpajama_ellipsis_line_ratio": {
+        "family": "redpajama",
+        "definition": "redpajama",
+        "says": "lines between line feeds",
+    },
+    "redpajama_top_{n}gram_char_ratio": {
+        "n": (2, 3, 4),
+        "family": "redpajama",
+        "definition": "redpajama",
+        "says": "normalised words; 0 where no n-gram is repeated, the earliest of equals",
+    },
+    "redpajama_dup_{n}gram_char_ratio": {
+        "n": (5, 6, 7, 8, 9, 10),
+        "family": "redpajama",
+        "definition": "redpajama",
+        "says": "normalised words in any repeated n-gram",
+    },
+}
+
 Columns = dict[str, NDArray]
 
 _STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")

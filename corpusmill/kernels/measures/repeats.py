@@ -18,6 +18,8 @@ pair, and what is found taken without a branch, the processor seldom guesses wro
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +28,29 @@ from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.bytehash import U
 from corpusmill.kernels.words.table import WordTable
 
+if TYPE_CHECKING:
+    from corpusmill.kernels.measures.slices import Slice
+
 TOP_NGRAMS = (2, 3, 4)
 DUP_NGRAMS = (5, 6, 7, 8, 9, 10)
-REPEAT_COUNTS = (*(f"top_{n}gram_chars" for n in TOP_NGRAMS), *(f"dup_{n}gram_chars" for n in DUP_NGRAMS))
+MEASURES = {
+    "top_{n}gram_char_ratio": {
+        "n": (2, 3, 4),
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "top_{n}gram_chars / chars",
+        "says": "characters of the most frequent n-gram with blanks, times its count, even if that is 1",
+    },
+    "dup_{n}gram_char_ratio": {
+        "n": (5, 6, 7, 8, 9, 10),
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "dup_{n}gram_chars / chars",
+        "says": "characters of repeated n-grams; read from left to right, each copy skipped as a whole",
+    },
+}
+
+COUNTS = (*(f"top_{n}gram_chars" for n in TOP_NGRAMS), *(f"dup_{n}gram_chars" for n in DUP_NGRAMS))
 """Columns of `count_repeats`."""
 
 _BASE = U(0x9E3779B97F4A7C15)
@@ -36,9 +58,14 @@ _MET = np.int32(0x7FFFFFFF)
 """In place of how often an n-gram occurs, where it was met already."""
 
 
+def count(piece: Slice) -> NDArray[np.int64]:
+    """Counts of each document, int64[D, len(COUNTS)]."""
+    return count_repeats(piece.table)
+
+
 def count_repeats(table: WordTable) -> NDArray[np.int64]:
-    """Characters of repeated n-grams of each document, int64[D, len(REPEAT_COUNTS)]."""
-    counts = np.zeros((len(table), len(REPEAT_COUNTS)), np.int64)
+    """Characters of repeated n-grams of each document, int64[D, len(COUNTS)]."""
+    counts = np.zeros((len(table), len(COUNTS)), np.int64)
     longest = int(np.diff(table.offsets).max(initial=0))
     heads = np.empty(1 << max(4, (4 * longest).bit_length()), np.int32)
     room = np.empty((5, longest + 1), np.int32)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from corpusmill.kernels.measures import lines
 from corpusmill.kernels.measures.feed_lines import FEED_COUNTS, count_feed_lines
-from corpusmill.kernels.measures.lines import LINE_COUNTS, count_lines
-from corpusmill.kernels.measures.page_counts import CODE_COUNTS, PAGE_COUNTS, count_code, count_page
-from corpusmill.kernels.measures.repeats import REPEAT_COUNTS, count_repeats
-from corpusmill.kernels.measures.word_stats import TOKEN_COUNTS, count_tokens
 from corpusmill.kernels.words.split import normal_table, split_table
 from corpusmill.kernels.words.table import Scratch, WordTable, text_buffers, word_table
 
@@ -31,6 +29,7 @@ class Slice:
     ) -> None:
         self.text = text
         self._scratch = scratch
+        self._counts: dict[str, dict[str, NDArray[np.int64]]] = {}
         if table is not None:
             self.table = table
 
@@ -60,34 +59,15 @@ class Slice:
         return self.lines["chars"]
 
     @property
-    def token_total(self) -> NDArray[np.int64]:
-        """Tokens of each text, int64[D]."""
-        return np.diff(self.table.offsets)
-
-    @cached_property
     def lines(self) -> dict[str, NDArray[np.int64]]:
-        """Counts over lines and paragraphs (LINE_COUNTS), each int64[D]."""
-        return _named(LINE_COUNTS, count_lines(self.text))
+        """Counts over lines and paragraphs, each int64[D]."""
+        return self.counts(lines)
 
-    @cached_property
-    def tokens(self) -> dict[str, NDArray[np.int64]]:
-        """Counts over tokens (TOKEN_COUNTS), each int64[D]."""
-        return _named(TOKEN_COUNTS, count_tokens(self.table))
-
-    @cached_property
-    def repeats(self) -> dict[str, NDArray[np.int64]]:
-        """Characters of repeated n-grams (REPEAT_COUNTS), each int64[D]."""
-        return _named(REPEAT_COUNTS, count_repeats(self.table))
-
-    @cached_property
-    def page(self) -> dict[str, NDArray[np.int64]]:
-        """Counts over whole texts (PAGE_COUNTS), each int64[D]."""
-        return _named(PAGE_COUNTS, count_page(self.text, self.table))
-
-    @cached_property
-    def code(self) -> dict[str, NDArray[np.int64]]:
-        """Line and character counts of code (CODE_COUNTS), each int64[D]."""
-        return _named(CODE_COUNTS, count_code(self.text))
+    def counts(self, kernel: Any) -> dict[str, NDArray[np.int64]]:
+        """What a module of this folder counts (its COUNTS), each int64[D]."""
+        if kernel.__name__ not in self._counts:
+            self._counts[kernel.__name__] = _named(kernel.COUNTS, kernel.count(self))
+        return self._counts[kernel.__name__]
 
     def feed_lines(self, style: int, paragraphs: bool = False) -> dict[str, NDArray[np.int64]]:
         """Counts over lines or paragraphs in a style of `feed_lines`, each int64[D]."""

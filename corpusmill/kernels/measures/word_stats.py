@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
@@ -14,10 +15,40 @@ from corpusmill.kernels.bytes.bytehash import U, address_of
 from corpusmill.kernels.bytes.bytemasks import bit_count, block, in_span
 from corpusmill.kernels.words.table import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, WordTable, word_table
 
+if TYPE_CHECKING:
+    from corpusmill.kernels.measures.slices import Slice
+
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """Rae et al. 2021, section A.1.1; compared as they stand, so "The" is none."""
 
-TOKEN_COUNTS = (
+MEASURES = {
+    "word_count": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "non_punctuation",
+        "says": "tokens that are not only punctuation",
+    },
+    "mean_word_chars": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "non_punctuation_chars / non_punctuation",
+        "says": "mean characters of tokens that are not only punctuation",
+    },
+    "alpha_word_ratio": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "alphabetic / tokens",
+        "says": "tokens with a letter, per token",
+    },
+    "stop_word_count": {
+        "family": "gopher",
+        "definition": "datatrove",
+        "of": "stop_words",
+        "says": "distinct stop words, case-sensitive",
+    },
+}
+
+COUNTS = (
     "tokens",  # words and symbols
     "words",  # no symbols
     "non_punctuation",  # tokens with a character that is not in datatrove's list of punctuation
@@ -31,9 +62,14 @@ _WORD, _LETTER, _PLAIN = U(IS_WORD), U(HAS_LETTER), U(HAS_NON_PUNCTUATION)
 _BYTE = U(0xFF)
 
 
+def count(piece: Slice) -> NDArray[np.int64]:
+    """Counts of each document, int64[D, len(COUNTS)]."""
+    return count_tokens(piece.table)
+
+
 def count_tokens(table: WordTable) -> NDArray[np.int64]:
-    """Counts of each document, int64[D, len(TOKEN_COUNTS)]."""
-    counts = np.zeros((len(table), len(TOKEN_COUNTS)), np.int64)
+    """Counts of each document, int64[D, len(COUNTS)]."""
+    counts = np.zeros((len(table), len(COUNTS)), np.int64)
     _count_tokens(table.offsets, table.exact, table.chars, table.flags, address_of(table.flags), *_stop_words(), counts)
     return counts
 

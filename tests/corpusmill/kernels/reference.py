@@ -57,7 +57,7 @@ def joins(kind: Kind, before: str, after: str) -> bool:
 
 
 def sentences(text: str) -> int:
-    """By the definition in kernels/page_counts.py, token by token."""
+    """By the definition in kernels/measures/page_counts.py, token by token."""
     count, place, end = 0, 0, 0
     begun = marked = needs_gap = False
     for token, word in tokens(text):
