@@ -11,12 +11,15 @@ So nothing stored is ever stale: other content has another name. Two processes n
 same time: the second waits, then loads. Code lies in `corpusmill/kernels/` below the user's cache folder (XDG);
 CORPUSMILL_KERNELS names another folder, read first; where that one is read-only (an image, an install), new code goes
 to the user's. Where nothing can be written, kernels are compiled in memory, and one line says so.
+
+Numba is imported when the first kernel is called: it takes 0.25 CPU s and more, and most commands call none.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import importlib
 import os
@@ -24,19 +27,13 @@ import pickle
 import platform
 import re
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-import llvmlite
-import numba
-import numpy as np
-from numba.core import config
-from numba.core.caching import _Cache
-from numba.core.serialize import dumps
 
 KERNELS = "CORPUSMILL_KERNELS"
 
@@ -47,13 +44,104 @@ _SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO
 
 
 def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Decorate a function that is called from Python: compiled without the GIL, its code kept on disk.
+    """Decorate a function that is called from Python: compiled without the GIL, its code kept on disk."""
+    return Kernel(function, options, kept=True) if function else lambda given: Kernel(given, options, kept=True)
 
-    Functions that only other kernels call take `numba.njit(nogil=True)`: their code is kept with that of the callers.
-    """
-    if function is None:
-        return lambda decorated: kernel(decorated, **options)
-    dispatcher = numba.njit(nogil=True, **options)(function)
+
+def inner(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Decorate a function that other kernels call: its code is kept with that of the callers."""
+    return Kernel(function, options, kept=False) if function else lambda given: Kernel(given, options, kept=False)
+
+
+def intrinsic(define: Callable[..., Any]) -> Any:
+    """Decorate a function that gives the signature of an operation and what writes its code, as for Numba's own."""
+    return Intrinsic(define)
+
+
+_MAKING = threading.RLock()
+
+
+class Kernel:
+    """A function that Numba compiles; it is handed to Numba when it is first called, or compiled into another."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], *, kept: bool) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._options, self._kept = function, options, kept
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.dispatcher(*args, **named)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's, with our cache."""
+        with _MAKING:
+            if made := self.__dict__.get("dispatcher"):  # by another thread meanwhile
+                return made
+            import numba
+
+            _without_blas()
+            made = numba.njit(nogil=True, **self._options)(self._function)
+            return _with_cache(made, self._function) if self._kept else made
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_  # so kernels that call this one see Numba's
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    def __deepcopy__(self, memo: object) -> Kernel:
+        return self  # Numba copies statements, with what they name
+
+
+class Intrinsic:
+    """An operation whose code is written by hand; Numba reads it when it compiles a kernel that uses it."""
+
+    def __init__(self, define: Callable[..., Any]) -> None:
+        self._define, self.__doc__ = define, define.__doc__
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        from numba.core.typing.templates import make_intrinsic_template
+
+        name = self._define.__name__
+        template = make_intrinsic_template(self, self._define, name, prefer_literal=False, kwargs={})  # type: ignore[no-untyped-call]
+        return types.Function(template)
+
+    def __deepcopy__(self, memo: object) -> Intrinsic:
+        return self
+
+
+class _Later:
+    """A module that is imported when something of it is asked for; not for use within kernels."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+ir, types = _Later("llvmlite.ir"), _Later("numba.types")
+"""For intrinsics."""
+
+
+@cache
+def _without_blas() -> None:
+    """Numba's array functions, loaded without `scipy.linalg`: 0.16 CPU s to see whether there is BLAS for np.cov."""
+    absent = "scipy.linalg" not in sys.modules
+    if absent:
+        sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        if absent:
+            del sys.modules["scipy.linalg"]
+
+
+def _with_cache(dispatcher: Any, function: Callable[..., Any]) -> Any:
     kept = _Kept(function)
     dispatcher._cache = kept
     compile_one = dispatcher.compile
@@ -117,8 +205,8 @@ def stamp(file: Path) -> str:
     return state.hexdigest()
 
 
-class _Kept(_Cache):
-    """The compiled code of one kernel, a file for each signature."""
+class _Kept:
+    """The compiled code of one kernel, a file for each signature; in the place of Numba's own cache."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -152,6 +240,8 @@ class _Kept(_Cache):
         assert not result.library.has_dynamic_globals, f"{self._function}: code with addresses in it cannot be kept"
         assert not result.lifted
         if (folder := _writable()) is not None:
+            from numba.core.serialize import dumps
+
             payload: bytes = dumps(result._reduce())  # type: ignore[no-untyped-call]
             _write(folder / self._name(signature, result.codegen), payload)
 
@@ -178,6 +268,11 @@ class _Kept(_Cache):
         return True
 
     def _name(self, signature: Any, codegen: Any) -> str:
+        import llvmlite
+        import numba
+        import numpy as np
+        from numba.core import config
+
         code = self._function.__code__
         what = [
             stamp(Path(code.co_filename).resolve()),

@@ -10,19 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.errors import Refused
-from corpusmill.extractor.gate import Gate
-from corpusmill.extractor.meta import meta
 from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
-from corpusmill.extractor.sandbox.sandbox import Limits, Sandbox, shared_sandbox
-from corpusmill.kernels.language.identify import LanguageModel
 from corpusmill.models import model_digest, model_path
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.urls import UrlRules, load_url_rules
@@ -33,6 +29,13 @@ from tasks import acquire, stages
 from tasks.acquire import SourceUnit
 from tasks.tally import Tally
 from tasks.units import Done, begin, once
+
+if TYPE_CHECKING:
+    from corpusmill.extractor.gate import Gate
+    from corpusmill.extractor.sandbox.sandbox import Sandbox
+    from corpusmill.kernels.language.identify import LanguageModel
+
+# The extractor and its models are imported where a page is extracted: finding finished work does without.
 
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
 REMEMBERED = 2000
@@ -97,11 +100,15 @@ def gate_of(recipe: Recipe) -> Gate | None:
     """
     if not recipe.extract.languages:
         return None
+    from corpusmill.extractor.gate import Gate
+
     return Gate(_loaded(_gate_model(recipe)), frozenset(recipe.extract.languages))
 
 
 @cache
 def _loaded(path: Path) -> LanguageModel:
+    from corpusmill.kernels.language.identify import LanguageModel
+
     return LanguageModel(path)
 
 
@@ -126,6 +133,8 @@ def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -
 
 
 def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Recipe, store: Store) -> Receipt:
+    from corpusmill.extractor.sandbox.sandbox import Limits, shared_sandbox
+
     config = recipe.extract
     facts = FileFacts()
     options = ReadOptions(
@@ -280,6 +289,8 @@ class Row:
 
     def document(self) -> dict[str, Any]:
         """A row of the documents table."""
+        from corpusmill.extractor.meta import meta
+
         known = {name: getattr(self.outcome, name) for name in DOCUMENT_FIELDS}
         page = self.outcome.html
         said = asdict(meta(page, self.outcome.url)) if page is not None else {}

@@ -12,7 +12,6 @@ from typing import Literal
 import pyarrow as pa
 
 from corpusmill.kernels.edits import spans as edits
-from corpusmill.kernels.pii.find import MASKS
 from corpusmill.store import Output, Receipt, Store
 
 View = Literal["raw", "clean", "final"]
@@ -30,11 +29,17 @@ class Overlay:
 
     def over(self, text: pa.LargeStringArray, first: int) -> pa.LargeStringArray:
         """The view of consecutive texts, of which the first is row `first` of the shard."""
-        return text if self.spans is None else edits.apply(text, self.spans.slice(first, len(text)), MASKS)
+        return text if self.spans is None else _applied(text, self.spans.slice(first, len(text)))
 
     def take(self, text: pa.LargeStringArray, rows: pa.Array) -> pa.LargeStringArray:
         """The view of single texts, given with their rows in the shard."""
-        return text if self.spans is None else edits.apply(text, self.spans.take(rows), MASKS)
+        return text if self.spans is None else _applied(text, self.spans.take(rows))
+
+
+def _applied(text: pa.LargeStringArray, spans: pa.ListArray) -> pa.LargeStringArray:
+    from corpusmill.kernels.pii.find import MASKS  # with it come the checks of identity numbers of many countries
+
+    return edits.apply(text, spans, MASKS)
 
 
 def layers(view: View, groups: Mapping[str, Receipt], later: Sequence[Output] = ()) -> tuple[Output, ...]:

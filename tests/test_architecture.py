@@ -59,6 +59,11 @@ def test_the_launcher_of_training_loads_neither_torch_nor_prefect():
     assert not loaded_after("mill.train", "training.launch") & {"prefect", "torch"}
 
 
+def test_a_build_with_nothing_to_do_loads_no_compiler_and_no_libraries_of_single_steps():
+    loaded = loaded_after("mill.cli", "mill.build", "mill.progress", "tasks.chain", "tasks.ingest")
+    assert not loaded & {"numba", "llvmlite", "scipy", "trafilatura", "datasketch", "tokenizers", "boto3", "stdnum"}
+
+
 def test_no_module_of_flows_hides_a_top_level_package():
     taken = {*packages_distributions(), *OURS} - {"flows"}
     assert not {name.split(".")[1] for name in modules("flows")} & taken

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 
 LOG_2 = 0.6931471805599453
 _LOG_2_SHORT, _LOG_2_REST = 0.693147180369123816490, 1.90821492927058770002e-10  # log(2) in two parts, the first short
 _LOWEST, _HIGHEST = -700.0, 700.0
 
 
-@numba.njit(nogil=True)
+@inner
 def log_parts(value):  # type: ignore[no-untyped-def]
     """(e, s, artanh(s) / s) of a number above 0: its logarithm is e log(2) + 2 s (artanh(s) / s)."""
     mantissa, exponent = math.frexp(value)
@@ -41,7 +40,7 @@ def log(value):  # type: ignore[no-untyped-def]
     return exponent * LOG_2 + 2.0 * s * series
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@inner(error_model="numpy")
 def exp_parts(y):  # type: ignore[no-untyped-def]
     """(exp(r), k) with exp(y) = 2**k exp(r); y is held to -700 to 700."""
     y = min(max(y, _LOWEST), _HIGHEST)

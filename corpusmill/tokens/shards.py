@@ -19,9 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import tokenizers
 from numpy.typing import NDArray
-from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from corpusmill.canonical import content_digest
 from corpusmill.errors import CheckFailed, UsageError
@@ -58,6 +56,9 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> bytes:
         texts: the sample.
         vocab_size: tokens at most, with the 256 bytes and EOS; a small sample may give fewer.
     """
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers, trainers
+
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -80,6 +81,8 @@ class Tokenizer:
         Raises:
             UsageError: the file is no tokenizer, or has no end-of-text token.
         """
+        import tokenizers  # not above: readers of shards, and builds with nothing to do, do without
+
         try:
             given = json.loads(data)
             names = {token["content"] for token in given["added_tokens"]}

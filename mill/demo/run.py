@@ -20,13 +20,17 @@ from mill.platform import progress, sample_crawl
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
-    from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.objects import FlowRun, Log
 
     from corpusmill.store import Store
 
 RECIPE = "demo"
 PREFECTS_OWN = ("Beginning flow run", "Finished in state")
 """Log lines that repeat what is already shown."""
+POLL_S = 0.5
+"""Seconds between questions to the server."""
+LAST_LINES_S = 2.5
+"""How long the last lines of a log may take: they go to the server in batches of two seconds."""
 TRAINING_APPEARS_S = 120
 """How long the event may take to start the training."""
 
@@ -120,12 +124,12 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
     from prefect.client.schemas.filters import LogFilter
     from prefect.client.schemas.sorting import LogSort
 
-    seen, say = 0, dimmed(console)
+    seen, say, last_lines_by, complete = 0, dimmed(console), 0.0, False
     while True:
         run = client.read_flow_run(run.id)
         final = run.state is not None and run.state.is_final()
-        if final:
-            time.sleep(2.5)  # log lines go through in batches of two seconds
+        if final and not last_lines_by:
+            last_lines_by = time.monotonic() + LAST_LINES_S
         logs = client.read_logs(
             LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}}), offset=seen, sort=LogSort.TIMESTAMP_ASC
         )
@@ -133,13 +137,19 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
             if not ("worker" in log.name or log.message.startswith(PREFECTS_OWN)):
                 say(log.message)
         seen += len(logs)
-        if final:
+        complete = complete or any(_is_last(log) for log in logs)
+        if final and (complete or time.monotonic() > last_lines_by):
             break
-        time.sleep(1)
+        time.sleep(POLL_S)
     assert run.state is not None
     if not run.state.is_completed():
         raise CheckFailed(f"flow run {run.name} is {run.state.name}", run.state.message or "")
     return run
+
+
+def _is_last(log: Log) -> bool:
+    """Whether a line is the last that a flow run writes."""
+    return log.name == "prefect.flow_runs" and log.message.startswith(PREFECTS_OWN[-1])
 
 
 def dataset_of(store: Store, build: FlowRun) -> str:
@@ -168,7 +178,7 @@ def training_of(client: SyncPrefectClient, digest: str, since: datetime) -> Flow
         for run in runs:
             if run.parameters.get("manifest") == digest:
                 return run
-        time.sleep(1)
+        time.sleep(POLL_S)
     raise Unavailable(
         "the event dataset.published started no training",
         f"no flow run of train/demo for manifest {digest[:16]} within {TRAINING_APPEARS_S} s",

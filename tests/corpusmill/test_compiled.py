@@ -14,9 +14,9 @@ import pytest
 import corpusmill
 from corpusmill.compiled import stamp
 
-HELPER = """import numba
+HELPER = """from corpusmill.compiled import inner
 
-@numba.njit(nogil=True)
+@inner
 def helper(x):
     return x + {number}
 """
@@ -27,11 +27,10 @@ from corpusmill.near import near
 def far_caller(x):
     return near(x)
 """
-NEAR = """import numba
-
+NEAR = """from corpusmill.compiled import inner
 from corpusmill.helper import helper
 
-@numba.njit(nogil=True)
+@inner
 def near(x):
     return helper(x)
 """
@@ -136,3 +135,25 @@ def test_the_stamp_holds_the_tables_that_are_compiled_in() -> None:
     names = {path.name for path in sources(Path(table.__file__))}
     assert {"unicode_table.npz", "unicode_table.py", "bytehash.py"} <= names
     assert len(stamp(Path(table.__file__))) == 64
+
+
+def test_numba_is_imported_with_the_first_call_and_then_without_scipy(package: Path, start: Run) -> None:
+    code = """
+import sys
+from corpusmill.far import far_caller
+assert far_caller.__name__ == "far_caller" and not {"numba", "llvmlite", "scipy"} & set(sys.modules)
+print(far_caller(0), "numba" in sys.modules, "scipy.linalg" in sys.modules)
+import scipy.linalg
+"""
+    assert said(start(package, code)) == "1 True False"
+
+
+def test_threads_that_call_a_kernel_at_once_make_it_once(package: Path, start: Run) -> None:
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+from corpusmill.far import far_caller
+with ThreadPoolExecutor(8) as threads:
+    assert len({id(made) for made in threads.map(lambda _: far_caller.dispatcher, range(64))}) == 1
+    print(*{*threads.map(far_caller, [0] * 64)}, sum(far_caller.stats.cache_misses.values()))
+"""
+    assert said(start(package, code)) == "1 1"

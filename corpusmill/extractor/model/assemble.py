@@ -9,11 +9,10 @@ from __future__ import annotations
 import html
 import re
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.extractor.model.tables import kept_rows, table_rows
 from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.scan import Scan
@@ -46,7 +45,7 @@ def assemble(page: Scan, keep: NDArray[np.bool_], *, markdown: bool = False) -> 
     return text.strip("\n")
 
 
-@numba.njit(nogil=True)
+@inner
 def _write(at, byte, times):  # type: ignore[no-untyped-def]
     """Write a byte a number of times; returns the place after it."""
     for _ in range(times):
@@ -55,7 +54,7 @@ def _write(at, byte, times):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True)
+@inner
 def _is_blank_at(at, stop):  # type: ignore[no-untyped-def]
     """Bytes of the white space (as str.strip has it) that begins here; 0 where none does."""
     c = load8(at)
@@ -78,7 +77,7 @@ def _is_blank_at(at, stop):  # type: ignore[no-untyped-def]
     return U(0)
 
 
-@numba.njit(nogil=True)
+@inner
 def _without_blanks(start, stop, indented):  # type: ignore[no-untyped-def]
     """A range without the white space at its end, and at its beginning unless it is indented."""
     while not indented and start < stop:
@@ -96,7 +95,7 @@ def _without_blanks(start, stop, indented):  # type: ignore[no-untyped-def]
     return start, stop
 
 
-@numba.njit(nogil=True)
+@inner
 def _item_of(boxes, box):  # type: ignore[no-untyped-def]
     """The list item around a container, looked for a few levels up; _NONE without one."""
     for _ in range(_LOOK_UP):
@@ -107,7 +106,7 @@ def _item_of(boxes, box):  # type: ignore[no-untyped-def]
     return _NONE
 
 
-@numba.njit(nogil=True)
+@inner
 def _joint(at, a, b, is_cell, between_items, markdown):  # type: ignore[no-untyped-def]
     """Write what stands between two kept lines."""
     row = get(b, Line.ROW)
@@ -126,7 +125,7 @@ def _joint(at, a, b, is_cell, between_items, markdown):  # type: ignore[no-untyp
     return _write(at, _NEWLINE, 2)
 
 
-@numba.njit(nogil=True)
+@inner
 def _bullet(at, depth, number, markdown):  # type: ignore[no-untyped-def]
     """Write the mark of a list item; in a numbered list, `number` is above 0."""
     if markdown:
@@ -142,7 +141,7 @@ def _bullet(at, depth, number, markdown):  # type: ignore[no-untyped-def]
     return _write(_write(at, _DOT, 1), _BLANK, 1)
 
 
-@numba.njit(nogil=True)
+@inner
 def _piece(at, start, stop, kind, is_cell, markdown):  # type: ignore[no-untyped-def]
     """Write a line's text; as Markdown, with the marks of its kind."""
     fenced = markdown and not is_cell and kind == _PRE
@@ -167,7 +166,7 @@ def _piece(at, start, stop, kind, is_cell, markdown):  # type: ignore[no-untyped
     return _write(_write(at, _NEWLINE, 1), _TICK, 3) if fenced else at
 
 
-@numba.njit(nogil=True)
+@inner
 def _row_end(at, cells, with_rule):  # type: ignore[no-untyped-def]
     """Write the end of a Markdown table's row, and the rule under the first."""
     at = _write(_write(at, _BLANK, 1), _BAR, 1)
@@ -178,7 +177,7 @@ def _row_end(at, cells, with_rule):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True)
+@inner
 def _numbers(boxes):  # type: ignore[no-untyped-def]
     """Number of each container among the items of its numbered list, 0 elsewhere."""
     seen, numbers = np.zeros(len(boxes), np.int64), np.zeros(len(boxes), np.int64)
@@ -190,7 +189,7 @@ def _numbers(boxes):  # type: ignore[no-untyped-def]
     return numbers
 
 
-@numba.njit(nogil=True)
+@inner
 def _write_lines(text, lines, boxes, keep, markdown):  # type: ignore[no-untyped-def]
     """The kept lines with what stands between and around them, in UTF-8; entities as they are."""
     kept = np.flatnonzero(keep)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from corpusmill.compiled import inner
 from corpusmill.extractor.scan.state import Line
 
 MAX_CELL_CHARS = 400
@@ -12,7 +12,7 @@ MAX_CELL_LINES = 3
 LAST_CELL = 4095  # cells of a row from here on are one
 
 
-@numba.njit(nogil=True)
+@inner
 def _slots(lines, which, last_cell):  # type: ignore[no-untyped-def]
     """Number of the cell each of some lines is in (-1 outside of tables), and the rows of the cells, in page order."""
     size = 4
@@ -40,7 +40,7 @@ def _slots(lines, which, last_cell):  # type: ignore[no-untyped-def]
     return cells, rows[:n]
 
 
-@numba.njit(nogil=True)
+@inner
 def _last_row(lines):  # type: ignore[no-untyped-def]
     last = 0
     for r in range(len(lines)):
@@ -48,7 +48,7 @@ def _last_row(lines):  # type: ignore[no-untyped-def]
     return last
 
 
-@numba.njit(nogil=True)
+@inner
 def table_rows(lines):  # type: ignore[no-untyped-def]
     """Whether a row has more than one cell and short ones only, bool[rows + 1]; row 0 is not one."""
     found = np.zeros(_last_row(lines) + 1, np.bool_)
@@ -71,7 +71,7 @@ def table_rows(lines):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(nogil=True)
+@inner
 def kept_rows(lines, kept):  # type: ignore[no-untyped-def]
     """The last kept line and the number of kept cells of each row, int64[rows + 1] each; -1 and 0 without any."""
     size = _last_row(lines) + 1 if len(kept) else 1

@@ -17,12 +17,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import intrinsic, ir, kernel, types
 from corpusmill.kernels.bytes.bytehash import U
 from corpusmill.kernels.elementary import exp_parts
 
@@ -131,10 +128,7 @@ def _number(
     return order
 
 
-_intrinsic: Any = intrinsic  # its stub counts the typing context among the arguments
-
-
-@_intrinsic
+@intrinsic
 def _lowest_bit(context: Any, word: Any) -> Any:
     """Number of the lowest bit of a word that has one."""
 
@@ -144,7 +138,7 @@ def _lowest_bit(context: Any, word: Any) -> Any:
     return types.uint64(types.uint32), codegen
 
 
-@_intrinsic
+@intrinsic
 def _rule_out(context: Any, words: Any, column: Any, bound: Any, allowed: Any) -> Any:
     """Leave only the allowed bits in the words, uint32[BLOCK], whose value in the column, float32[BLOCK], is > bound.
 

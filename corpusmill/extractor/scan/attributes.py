@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from corpusmill.compiled import inner
 from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.bytes import OFFSET, PRIME, find, find_text, hash_name, same_letters
 from corpusmill.extractor.scan.state import State, get
@@ -26,7 +26,7 @@ HALF, TEX = U(1), U(2)
 """Flags: KaTeX's visible half; a script whose type is TeX."""
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def looked_up(keys: U, values: U, mask: U, key: U) -> U:
     """Value of a key in an open-addressed table; 0 where it is not in."""
     slot = key & mask
@@ -42,7 +42,7 @@ def looked_up(keys: U, values: U, mask: U, key: U) -> U:
     return value
 
 
-@numba.njit(nogil=True)
+@inner
 def _words(page, at, end):  # type: ignore[no-untyped-def]
     """Roles that the words of a value tell, a hash of its words without digits, whether it is KaTeX's visible half."""
     keys, values = get(page, State.WORD_KEYS), get(page, State.WORD_VALUES)
@@ -75,7 +75,7 @@ def _words(page, at, end):  # type: ignore[no-untyped-def]
     return roles, signature, flags
 
 
-@numba.njit(nogil=True)
+@inner
 def _is_hidden(page, at, end):  # type: ignore[no-untyped-def]
     """Whether a style says `display:none`."""
     needles = get(page, State.NEEDLES)
@@ -90,13 +90,13 @@ def _is_hidden(page, at, end):  # type: ignore[no-untyped-def]
             return True
 
 
-@numba.njit(nogil=True)
+@inner
 def source_of(page, at, end):  # type: ignore[no-untyped-def]
     """Where the TeX annotation of a formula begins; `end` where it has none."""
     return find_text(at, end, get(page, State.NEEDLES) + _X_TEX, U(17))
 
 
-@numba.njit(nogil=True)
+@inner
 def attributes(page, at, end):  # type: ignore[no-untyped-def]
     """Roles, signature and flags of the attributes between a tag's name and its end."""
     roles, signature, flags = U(0), U(0), U(0)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import numba
-
+from corpusmill.compiled import inner
 from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.state import MAX_DEPTH, N_BOX, N_FRAME, Box, Frame, State, add, get, put
 from corpusmill.kernels.bytes.bytehash import U
@@ -13,19 +12,19 @@ _LI, _TR, _TD, _TH, _TABLE, _UL, _OL = (U(v.TAGS[t]) for t in ("li", "tr", "td",
 _LOOK_BACK = U(32)  # containers in which a list item, row or cell looks for one of its kind to end
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def frame_at(page, level):  # type: ignore[no-untyped-def]
     """Address of an open container's frame."""
     return get(page, State.STACK) + U(8 * N_FRAME) * level
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def box_at(page, number):  # type: ignore[no-untyped-def]
     """Address of a container."""
     return get(page, State.BOXES) + U(8 * N_BOX) * number
 
 
-@numba.njit(nogil=True)
+@inner
 def close_by_tag(page, tag):  # type: ignore[no-untyped-def]
     """Close to the container that an end tag ends; one that matches nothing is ignored."""
     if get(page, State.OVERFLOW) > U(0):
@@ -37,7 +36,7 @@ def close_by_tag(page, tag):  # type: ignore[no-untyped-def]
         close_to(page, target - U(1))
 
 
-@numba.njit(nogil=True)
+@inner
 def close_implied(page, tag):  # type: ignore[no-untyped-def]
     """Close the item, row or cell that the start tag of the next one ends."""
     is_cell = tag == _TD or tag == _TH
@@ -55,7 +54,7 @@ def close_implied(page, tag):  # type: ignore[no-untyped-def]
         level -= U(1)
 
 
-@numba.njit(nogil=True)
+@inner
 def close_to(page, target):  # type: ignore[no-untyped-def]
     """Close all containers above a level, with the links and bold type that began in them."""
     level = get(page, State.LEVEL)
@@ -72,7 +71,7 @@ def close_to(page, target):  # type: ignore[no-untyped-def]
         put(page, State.IN_BOLD, U(0))
 
 
-@numba.njit(nogil=True)
+@inner
 def open_box(page, tag, roles, signature):  # type: ignore[no-untyped-def]
     """Open a container."""
     level = get(page, State.LEVEL)

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from corpusmill.compiled import inner, intrinsic, ir, types
 from corpusmill.kernels.bytes.bytehash import U, load8
 
 LANES = 32
@@ -22,10 +18,7 @@ OFFSET, PRIME = U(0xCBF29CE484222325), U(0x100000001B3)
 """FNV-1a."""
 
 
-_intrinsic: Any = intrinsic  # its stub counts the typing context among the arguments
-
-
-@_intrinsic
+@intrinsic
 def equal_bytes(context: Any, address: Any, byte: Any) -> Any:
     """A bit for each of the 32 bytes at an address: whether it is this one; the lowest bit is the first byte."""
 
@@ -43,7 +36,7 @@ def equal_bytes(context: Any, address: Any, byte: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-@_intrinsic
+@intrinsic
 def lowest_bit(context: Any, word: Any) -> Any:
     """Number of the lowest bit of a word that has one."""
 
@@ -53,7 +46,7 @@ def lowest_bit(context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@_intrinsic
+@intrinsic
 def _count_bits(context: Any, word: Any) -> Any:
     """How many bits a word has."""
 
@@ -63,7 +56,7 @@ def _count_bits(context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
-@numba.njit(nogil=True)
+@inner
 def count_tags(at: U, size: U, but_end_tags: bool) -> U:
     """Number of `<`, but for those that begin an end tag if so wanted."""
     count, end = U(0), at + size
@@ -81,7 +74,7 @@ def count_tags(at: U, size: U, but_end_tags: bool) -> U:
     return count
 
 
-@numba.njit(nogil=True)
+@inner
 def find(at: U, end: U, byte: U) -> U:
     """Where a byte is first; `end` where it is not."""
     while at < end:
@@ -97,7 +90,7 @@ def find(at: U, end: U, byte: U) -> U:
     return end
 
 
-@numba.njit(nogil=True)
+@inner
 def find_any(at: U, end: U, a: U, b: U, c: U) -> U:
     """Where one of three bytes is first; `end` where none is."""
     while at < end:
@@ -114,7 +107,7 @@ def find_any(at: U, end: U, a: U, b: U, c: U) -> U:
     return end
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def same_letters(a: U, b: U, length: U) -> bool:
     """Whether two runs of ASCII are the same but for case."""
     k = U(0)
@@ -123,7 +116,7 @@ def same_letters(a: U, b: U, length: U) -> bool:
     return k == length
 
 
-@numba.njit(nogil=True)
+@inner
 def find_text(at: U, end: U, needle: U, length: U) -> U:
     """Where a lower-case ASCII string begins in a range, in either case; `end` where it does not."""
     first = load8(needle)
@@ -137,7 +130,7 @@ def find_text(at: U, end: U, needle: U, length: U) -> U:
     return end
 
 
-@numba.njit(nogil=True)
+@inner
 def holds(at: U, end: U, needle: U, length: U, rare: U) -> bool:
     """Whether a byte string occurs in a range; looked for are its bytes `rare` and `rare` + 1, which should be rare."""
     first, second = load8(needle + rare), load8(needle + rare + U(1))
@@ -162,7 +155,7 @@ def holds(at: U, end: U, needle: U, length: U, rare: U) -> bool:
     return False
 
 
-@numba.njit(nogil=True)
+@inner
 def find_end_tag(at: U, end: U, name: U, length: U) -> U:
     """Where the end tag of a name begins; `end` where there is none."""
     while at + length + U(2) <= end:
@@ -175,7 +168,7 @@ def find_end_tag(at: U, end: U, name: U, length: U) -> U:
     return end
 
 
-@numba.njit(nogil=True)
+@inner
 def tag_end(at: U, end: U) -> U:
     """Place of the `>` that ends a tag; values in quotes, which follow `=`, may hold one."""
     begin = at
@@ -197,13 +190,13 @@ def tag_end(at: U, end: U) -> U:
             begin = at
 
 
-@numba.njit(nogil=True)
+@inner
 def after(at: U, end: U, byte: U) -> U:
     """The place after the next such byte; `end` where none is."""
     return min(find(at, end, byte) + U(1), end)
 
 
-@numba.njit(nogil=True)
+@inner
 def comment_end(at: U, end: U) -> U:
     """The place after the `-->` of a comment whose text begins here."""
     at += U(2)
@@ -215,7 +208,7 @@ def comment_end(at: U, end: U) -> U:
     return end
 
 
-@numba.njit(nogil=True)
+@inner
 def hash_name(at: U, end: U) -> U:
     """FNV-1a of a lower-cased ASCII name."""
     h = OFFSET

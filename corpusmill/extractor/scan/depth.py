@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from functools import cache
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.extractor.scan import vocabulary
 from corpusmill.extractor.scan.bytes import OFFSET, PRIME, count_tags, find
 from corpusmill.kernels.bytes.bytehash import U, load8
@@ -45,7 +44,7 @@ def _levels() -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     return names, np.array(list(levels.values()), np.int64)
 
 
-@numba.njit(nogil=True)
+@inner
 def _slot(keys, key):  # type: ignore[no-untyped-def]
     """Where a key is in an open-addressed table, or would be."""
     slot = key & U(len(keys) - 1)
@@ -54,7 +53,7 @@ def _slot(keys, key):  # type: ignore[no-untyped-def]
     return slot
 
 
-@numba.njit(nogil=True)
+@inner
 def _bound(data, names, levels):  # type: ignore[no-untyped-def]
     """The greatest balance of start and end tags, plus the end tags that match nothing."""
     at = U(data.ctypes.data)
@@ -98,7 +97,7 @@ def _bound(data, names, levels):  # type: ignore[no-untyped-def]
     return peak - np.minimum(balance, 0).sum()
 
 
-@numba.njit(nogil=True)
+@inner
 def _twice(keys, moves, balance):  # type: ignore[no-untyped-def]
     """The table with twice the room."""
     size = 2 * len(keys)

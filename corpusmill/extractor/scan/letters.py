@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from corpusmill.compiled import inner
 from corpusmill.kernels.bytes.bytehash import U, load8
 
 BLANK, LETTER, CAPITAL, DIGIT, STOP, COMMA, SEPARATOR, SYMBOL, WIDE, OPEN, ENTITY = range(11)
@@ -24,7 +24,7 @@ IDEOGRAPH, SPACELESS = U(1), U(2)
 """Sorts of letters: a word of its own; of a script without blanks."""
 
 
-@numba.njit(nogil=True)
+@inner
 def entity(at, end):  # type: ignore[no-untyped-def]
     """Length of an entity at an ampersand (0: none) and its class: BLANK, LETTER, SYMBOL or WIDE for an ideograph."""
     i = at + U(1)
@@ -48,7 +48,7 @@ def entity(at, end):  # type: ignore[no-untyped-def]
     return i + U(1) - at, U(LETTER) if accented and i - start >= U(4) else U(SYMBOL)
 
 
-@numba.njit(nogil=True)
+@inner
 def _number(at, i, end):  # type: ignore[no-untyped-def]
     """The same of a numeric entity at `at`, whose number begins at `i`."""
     code, base = U(0), U(10)
@@ -81,7 +81,7 @@ def _number(at, i, end):  # type: ignore[no-untyped-def]
     return i - at, cls
 
 
-@numba.njit(nogil=True)
+@inner
 def beyond_ascii(at, c, end):  # type: ignore[no-untyped-def]
     """Width, class and IDEOGRAPH or SPACELESS of the character at a byte >= 0x80."""
     width = U(4) if c >= U(0xF0) else U(3) if c >= U(0xE0) else U(2) if c >= U(0xC0) else U(1)
@@ -126,7 +126,7 @@ def beyond_ascii(at, c, end):  # type: ignore[no-untyped-def]
     return width, cls, sort
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def two_byte_letter(c, at, limit):  # type: ignore[no-untyped-def]
     """Whether a letter of two bytes stands here, as in Cyrillic or Greek; no for some, which `beyond_ascii` knows."""
     plain = U(0xC3) <= c < U(0xE0) and c != U(0xD8) and c != U(0xDB)

@@ -14,11 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.extractor.scan import attributes, letters, vocabulary
 from corpusmill.extractor.scan import state as scan_state
 from corpusmill.extractor.scan.boxes import box_at, close_to
@@ -77,7 +76,7 @@ def _constants() -> NDArray[np.uint64]:
     return np.array(words, np.uint64)
 
 
-@numba.njit(nogil=True)
+@inner
 def _read_page(page):  # type: ignore[no-untyped-def]
     """Read all of the page."""
     at, end = get(page, State.DATA), get(page, State.END)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from enum import IntEnum, auto
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from corpusmill.compiled import intrinsic, ir, types
 
 
 class Line(IntEnum):
@@ -126,15 +124,12 @@ MAX_DEPTH = 1024
 """Containers nested deeper are not distinguished."""
 
 
-_intrinsic: Any = intrinsic  # its stub counts the typing context among the arguments
-
-
 def _place(builder: Any, args: Any, bits: int) -> Any:
     words = builder.mul(args[1], ir.Constant(ir.IntType(64), 8))
     return builder.inttoptr(builder.add(args[0], words), ir.IntType(bits).as_pointer())
 
 
-@_intrinsic
+@intrinsic
 def get(context: Any, at: Any, word: Any) -> Any:
     """A word of a block."""
 
@@ -144,7 +139,7 @@ def get(context: Any, at: Any, word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-@_intrinsic
+@intrinsic
 def put(context: Any, at: Any, word: Any, value: Any) -> Any:
     """Set a word of a block."""
 
@@ -155,7 +150,7 @@ def put(context: Any, at: Any, word: Any, value: Any) -> Any:
     return types.void(types.uint64, types.uint64, types.uint64), codegen
 
 
-@_intrinsic
+@intrinsic
 def add(context: Any, at: Any, word: Any, value: Any) -> Any:
     """Add to a word of a block."""
 
@@ -167,7 +162,7 @@ def add(context: Any, at: Any, word: Any, value: Any) -> Any:
     return types.void(types.uint64, types.uint64, types.uint64), codegen
 
 
-@_intrinsic
+@intrinsic
 def store8(context: Any, address: Any, byte: Any) -> Any:
     """Write a byte at an address."""
 

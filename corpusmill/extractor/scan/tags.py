@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import numba
-
+from corpusmill.compiled import inner
 from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.attributes import HALF, TEX, attributes, looked_up, source_of
 from corpusmill.extractor.scan.boxes import close_by_tag, close_implied, frame_at, open_box
@@ -18,7 +17,7 @@ _INLINE, _CONTAINER, _LEAF, _SKIPPED, _BREAK = U(v.INLINE), U(v.CONTAINER), U(v.
 _RULE, _LINK, _BOLD, _TITLE, _MATH, _RAW = U(v.RULE), U(v.LINK), U(v.BOLD), U(v.TITLE), U(v.MATH), U(v.RAW)
 
 
-@numba.njit(nogil=True)
+@inner
 def flush(page):  # type: ignore[no-untyped-def]
     """End the line; one without characters leaves nothing."""
     word = get(page, State.WORD)
@@ -61,7 +60,7 @@ def flush(page):  # type: ignore[no-untyped-def]
     put(page, State.PENDING, U(0))
 
 
-@numba.njit(nogil=True)
+@inner
 def write_mark(page, c):  # type: ignore[no-untyped-def]
     """Add a character that does not stand in the page."""
     store8(get(page, State.TEXT) + get(page, State.USED), c)
@@ -69,7 +68,7 @@ def write_mark(page, c):  # type: ignore[no-untyped-def]
     add(page, Line.CHARS, U(1))
 
 
-@numba.njit(nogil=True)
+@inner
 def _after_declaration(at, end):  # type: ignore[no-untyped-def]
     """The place after a comment, a doctype or the like."""
     if at + U(4) <= end and load8(at + U(2)) == U(45) and load8(at + U(3)) == U(45):
@@ -79,7 +78,7 @@ def _after_declaration(at, end):  # type: ignore[no-untyped-def]
     return after(at, end, U(62))
 
 
-@numba.njit(nogil=True)
+@inner
 def _after_visible_half(stop, end):  # type: ignore[no-untyped-def]
     """Where the span whose start tag stops here ends: the visible half of a formula whose source stands beside it."""
     nested, at = 1, stop
@@ -99,7 +98,7 @@ def _after_visible_half(stop, end):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True)
+@inner
 def _skip(page, tag, action, name, name_end, stop, tex):  # type: ignore[no-untyped-def]
     """Where to go on after the start tag of an element that no reader sees, or at the source of its formula; 0 where
     the element never ends."""
@@ -135,7 +134,7 @@ def _skip(page, tag, action, name, name_end, stop, tex):  # type: ignore[no-unty
     return start
 
 
-@numba.njit(nogil=True)
+@inner
 def _begin_title(page, tag, name, name_end, stop):  # type: ignore[no-untyped-def]
     """Read a title's words if it is the page's first; returns where to go on."""
     end, unclosed = get(page, State.END), get(page, State.UNCLOSED)
@@ -150,7 +149,7 @@ def _begin_title(page, tag, name, name_end, stop):  # type: ignore[no-untyped-de
     return min(stop + U(1), end) if begins or until >= end else until
 
 
-@numba.njit(nogil=True)
+@inner
 def _break_in_pre(page):  # type: ignore[no-untyped-def]
     """A block inside of preformatted text is a line of it."""
     if get(page, Line.CHARS) > U(0):
@@ -162,7 +161,7 @@ def _break_in_pre(page):  # type: ignore[no-untyped-def]
             put(page, State.WORD, U(0))
 
 
-@numba.njit(nogil=True)
+@inner
 def read_tag(page, at):  # type: ignore[no-untyped-def]
     """Do what a tag says; returns where to go on."""
     end = get(page, State.END)
@@ -219,7 +218,7 @@ def read_tag(page, at):  # type: ignore[no-untyped-def]
     return min(stop + U(1), end)
 
 
-@numba.njit(nogil=True)
+@inner
 def _apply(page, tag, action, is_end, roles, signature):  # type: ignore[no-untyped-def]
     """What is open and in force after a tag."""
     here = U(0) if is_end else get(page, State.LEVEL) + U(1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numba
-
+from corpusmill.compiled import inner
 from corpusmill.extractor.scan.bytes import OFFSET, PRIME
 from corpusmill.extractor.scan.letters import (
     BLANK,
@@ -27,7 +26,7 @@ from corpusmill.extractor.scan.state import TITLE_SLOTS, Line, State, add, get, 
 from corpusmill.kernels.bytes.bytehash import U, load8, load64
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def _hashed(word, at, stop):  # type: ignore[no-untyped-def]
     """Hash of a word with some more bytes."""
     while at < stop:
@@ -38,7 +37,7 @@ def _hashed(word, at, stop):  # type: ignore[no-untyped-def]
     return word
 
 
-@numba.njit(nogil=True)
+@inner
 def _title_slot(title, word):  # type: ignore[no-untyped-def]
     """Address of the slot where a word of the title is, or would be."""
     slot = word & U(TITLE_SLOTS - 1)
@@ -47,7 +46,7 @@ def _title_slot(title, word):  # type: ignore[no-untyped-def]
     return title + U(8) * slot
 
 
-@numba.njit(nogil=True)
+@inner
 def end_word(page, word):  # type: ignore[no-untyped-def]
     """Add a word to the line's hash and look it up in the title."""
     put(page, Line.HASH, (get(page, Line.HASH) ^ word) * PRIME + U(1))
@@ -55,14 +54,14 @@ def end_word(page, word):  # type: ignore[no-untyped-def]
         add(page, Line.TITLE_WORDS, load64(_title_slot(get(page, State.TITLE), word)) == word)
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def begins_tag(at, end):  # type: ignore[no-untyped-def]
     """Whether a `<` begins a tag."""
     c = load8(at + U(1)) if at + U(1) < end else U(0)
     return U(97) <= (c | U(32)) <= U(122) or c == U(47) or c == U(33) or c == U(63)
 
 
-@numba.njit(nogil=True)
+@inner
 def read_title(page, at):  # type: ignore[no-untyped-def]
     """Note the words of the title up to its end or the next tag; returns where it stopped."""
     end, title_end, title = get(page, State.END), get(page, State.TITLE_END), get(page, State.TITLE)
@@ -102,13 +101,13 @@ def read_title(page, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def _keep_word(page, slot, word):  # type: ignore[no-untyped-def]
     put(slot, 0, word)
     add(page, State.N_TITLE, U(1))
 
 
-@numba.njit(nogil=True)
+@inner
 def read_text(page, at):  # type: ignore[no-untyped-def]
     """Add text to the line, up to the next tag, the end of a formula or of the page; returns where it stopped."""
     end, limit = get(page, State.END), get(page, State.END)
@@ -252,7 +251,7 @@ def read_text(page, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inner(forceinline=True)
 def _ends_sentence(c):  # type: ignore[no-untyped-def]
     """Whether what follows a full stop lets it end a sentence."""
     return c <= U(32) or c == U(60) or c == U(34) or c == U(38)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.bytehash import U, load8
 
 
@@ -37,7 +35,7 @@ def blank(at: U, room: U) -> U:
     return U(3) if space else U(0)
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def may_be_blank(byte: U) -> Any:
     """Whether a white space character may begin with a byte: asked before `blank`, it spares a call at most bytes."""
     return byte <= U(0x20) or byte == U(0xC2) or U(0xE1) <= byte <= U(0xE3)

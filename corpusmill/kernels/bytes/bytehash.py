@@ -13,13 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from corpusmill.compiled import inner, intrinsic, ir, types
 from corpusmill.kernels.bytes.hashing import mix64
 
 U = np.uint64
@@ -57,14 +54,14 @@ load8, load32, load64 = _load(8), _load(32), _load(64)
 """The unsigned little-endian integer at an address."""
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def absorb(h: U, chunk: U) -> U:
     """State after one more chunk of 8 bytes."""
     h = (h ^ chunk) * _MULTIPLIER
     return h ^ (h >> U(32))
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def load_chunk(address: U, size: U) -> U:
     """The next min(8, size) bytes, little-endian, filled up with zeros; size > 0. Never reads over a page end into
     the unknown."""
@@ -79,7 +76,7 @@ def load_chunk(address: U, size: U) -> U:
     return chunk
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def hash_bytes(address: U, size: U) -> U:
     """Hash of `size` bytes: their number, then chunks of 8 bytes, then mix64."""
     h = SEED ^ size
@@ -92,13 +89,13 @@ def hash_bytes(address: U, size: U) -> U:
     return mix64(h)
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def lower_ascii(chunk: U) -> U:
     """The chunk with its ASCII capitals made small; all bytes below 0x80."""
     return chunk | (((chunk + _FROM_A) & ~(chunk + _ABOVE_Z) & _HIGH_BITS) >> U(2))
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def has_ascii_letter(chunk: U) -> bool:
     """Whether a chunk of ASCII letters, digits and zeros has a letter."""
     return ((chunk + _FROM_A) & _HIGH_BITS) != U(0)

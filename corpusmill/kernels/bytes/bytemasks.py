@@ -15,16 +15,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
+from corpusmill.compiled import inner, intrinsic, ir, types
 from corpusmill.kernels.bytes.bytehash import U
 
 _ALL = U(0xFFFFFFFFFFFFFFFF)
 _PAGE = U(0xFFF)
-_WORD = types.uint64
 
 
 def _in_span(context: Any, place: Any, bits: Any, low: Any, count: Any) -> Any:
@@ -40,7 +35,7 @@ def _in_span(context: Any, place: Any, bits: Any, low: Any, count: Any) -> Any:
         moved = builder.sub(builder.or_(loaded, copies(args[1])), copies(args[2]))
         return builder.bitcast(builder.icmp_unsigned("<", moved, copies(args[3])), ir.IntType(64))
 
-    return _WORD(_WORD, _WORD, _WORD, _WORD), codegen
+    return types.uint64(types.uint64, types.uint64, types.uint64, types.uint64), codegen
 
 
 in_span: Any = intrinsic(_in_span)
@@ -51,7 +46,7 @@ def _lowest_bit(context: Any, bits: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
-    return _WORD(_WORD), codegen
+    return types.uint64(types.uint64), codegen
 
 
 lowest_bit: Any = intrinsic(_lowest_bit)
@@ -62,7 +57,7 @@ def _bit_count(context: Any, bits: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
 
-    return _WORD(_WORD), codegen
+    return types.uint64(types.uint64), codegen
 
 
 bit_count: Any = intrinsic(_bit_count)
@@ -75,14 +70,14 @@ def _store32(context: Any, address: Any, value: Any) -> Any:
         builder.store(builder.trunc(args[1], bits), builder.inttoptr(args[0], bits.as_pointer()), align=4)
         return context.get_dummy_value()
 
-    return types.void(_WORD, _WORD), codegen
+    return types.void(types.uint64, types.uint64), codegen
 
 
 store32: Any = intrinsic(_store32)
 """Write the low 32 bits of a number to an address, a multiple of four."""
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def block(at: U, end: U) -> tuple[U, U, U]:
     """How to read up to 64 bytes at an address before `end`, none of a page that they do not reach into: where from,
     by how much to shift what is found, and which bits to keep. at < end."""

@@ -5,9 +5,7 @@ Frozen like `bytehash`, and for the same reason: Numba's cache does not see when
 
 from __future__ import annotations
 
-import numba
-
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import strip_left, strip_right
 from corpusmill.kernels.bytes.bytehash import U, load8, load64
 
@@ -16,14 +14,14 @@ ONES = U(0x0101010101010101)
 _LOW, _HIGH = U(0x7F7F7F7F7F7F7F7F), U(0x8080808080808080)
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def equal_bytes(chunk: U, copies: U) -> U:
     """The high bit of each byte of a chunk that is the byte of `copies` (byte * ONES)."""
     other = chunk ^ copies
     return ~(((other & _LOW) + _LOW) | other | _LOW)
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def lowest_byte(bits: U) -> U:
     """Number (0 to 7) of the first byte of a chunk whose high bit is set; `bits` has high bits alone, not none."""
     below = (bits & (~bits + U(1))) - U(1)  # a one for each bit below the lowest
@@ -71,7 +69,7 @@ def count_characters(at: U, end: U) -> U:
     return count
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def trim_left(at: U, end: U) -> U:
     """`strip_left`, without a call where the first byte is visible ASCII."""
     if at < end and U(0x20) < load8(at) < U(0x80):
@@ -79,7 +77,7 @@ def trim_left(at: U, end: U) -> U:
     return strip_left(at, end)
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def trim_right(at: U, end: U) -> U:
     """`strip_right`, without a call where the last byte is visible ASCII."""
     if at < end and U(0x20) < load8(end - U(1)) < U(0x80):

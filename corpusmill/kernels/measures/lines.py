@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.bytehash import U, address_of, hash_bytes, load8
 from corpusmill.kernels.bytes.bytemasks import bit_count, block, in_span, lowest_bit
 from corpusmill.kernels.bytes.bytescan import count_characters, trim_left, trim_right
@@ -188,7 +187,7 @@ def _is_ellipsis_line(at: U, end: U) -> Any:
     return end - at >= U(3) and (_is_dots(end - U(3), end) or _is_wide(end - U(3), end, U(0x26), U(0x26)))
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def _met(keys: NDArray[np.uint64], stamps: NDArray[np.int64], slots: U, d: int, key: U) -> Any:
     """Whether a document has had a key before; then it has."""
     slot = key & (slots - U(1))
@@ -200,7 +199,7 @@ def _met(keys: NDArray[np.uint64], stamps: NDArray[np.int64], slots: U, d: int, 
     return False
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def _candidates(at: U, end: U) -> tuple[U, U, U, U]:
     """Of the next 64 bytes of a text: where line breaks, "..." and "…" may begin; how many characters, number signs
     and line feeds."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.bytehash import U, address_of
 from corpusmill.kernels.bytes.bytemasks import bit_count, block, in_span
 from corpusmill.kernels.words.table import HAS_LETTER, HAS_NON_PUNCTUATION, IS_WORD, WordTable, word_table
@@ -112,7 +111,7 @@ def median_chars(table: WordTable) -> NDArray[np.float64]:
     return found
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def _with_bit(place: U, shift: U, keep: U, bit: U) -> U:
     """How many of a block of flags have a bit."""
     return bit_count((in_span(place, _BYTE - bit, _BYTE, U(1)) >> shift) & keep)

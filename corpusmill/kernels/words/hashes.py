@@ -9,15 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, intrinsic, ir, kernel, types
 from corpusmill.kernels.bytes.bytehash import SEED, U, absorb, address_of, load8, load64, load_chunk, lower_ascii
 from corpusmill.kernels.bytes.bytemasks import block, in_span, lowest_bit
 from corpusmill.kernels.bytes.hashing import mix64
@@ -69,7 +65,7 @@ _store64: Any = intrinsic(_put)
 """Put a value at an address."""
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def _mark(at: U, end: U, letters: U, wide: U) -> U:
     """Masks of a text, 64 bytes each, and an empty one after the last. Returns their number without that."""
     b = U(0)
@@ -84,7 +80,7 @@ def _mark(at: U, end: U, letters: U, wide: U) -> U:
     return b
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def _end_of_run(letters: U, i: U) -> U:
     """Where the letters and digits that begin at byte i end."""
     b = i >> U(6)
@@ -97,7 +93,7 @@ def _end_of_run(letters: U, i: U) -> U:
     return b * U(64) + lowest_bit(~load64(letters + U(8) * b))
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(inline="always")
 def _hash_lower(at: U, size: U, data_end: U) -> U:
     """Hash of the lower case of ASCII letters and digits."""
     h = SEED ^ size
