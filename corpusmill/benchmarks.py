@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 
 from corpusmill.canonical import sha256
 from corpusmill.config import Benchmark, Decontaminate, find_file, read_section
+from corpusmill.dataset.manifest import ScreenedBenchmark
 from corpusmill.errors import Unavailable, UsageError
+from corpusmill.typed_json import read
 
 FOLDER = "recipes/benchmarks"
 VARIABLE = "CORPUSMILL_BENCHMARKS"
@@ -83,12 +85,11 @@ def identities(config: Decontaminate) -> list[dict[str, object]]:
     ]
 
 
-def facts(config: Decontaminate) -> list[dict[str, object]]:
+def facts(config: Decontaminate) -> tuple[ScreenedBenchmark, ...]:
     """Identity, licence and source of each benchmark: for the manifest."""
-    return [
-        {**identity, "licence": wanted.benchmark.licence, "source": wanted.benchmark.source}
-        for identity, wanted in zip(identities(config), benchmarks_of(config), strict=True)
-    ]
+    pairs = zip(identities(config), benchmarks_of(config), strict=True)
+    rights = ((what, wanted.benchmark) for what, wanted in pairs)
+    return tuple(read(ScreenedBenchmark, {**what, "licence": b.licence, "source": b.source}) for what, b in rights)
 
 
 def items(wanted: Wanted, config: Decontaminate) -> list[tuple[str, str]]:

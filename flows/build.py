@@ -14,6 +14,7 @@ from flows.run.defaults import may_create, store_uri, workers
 from flows.run.request_limit import held
 
 if TYPE_CHECKING:
+    from corpusmill.dataset.manifest import Manifest
     from corpusmill.store import Store
 
 BATCHES_AT_ONCE = 8
@@ -58,9 +59,7 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     return built.digest
 
 
-def sample_of_rejects(store: Store, manifest: dict[str, Any]) -> list[dict[str, Any]]:
+def sample_of_rejects(store: Store, manifest: Manifest) -> list[dict[str, Any]]:
     """Rows of the reject sample that the manifest names."""
-    from corpusmill.store import Output
-
-    rows: list[dict[str, Any]] = store.table(Output.from_json(manifest["tables"]["rejects"])).to_pylist()
+    rows: list[dict[str, Any]] = store.table(manifest.table("rejects")).to_pylist()
     return rows

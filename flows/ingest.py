@@ -44,7 +44,7 @@ def ingest_crawl(recipe: str, store: str | None = None, set: list[str] = []) -> 
     with recorded(where, "ingest-crawl", wanted.name) as record, held(), in_batches(workers()) as run:
         done = ingest(wanted, where, record.counting(run))
         record.manifest = done.digest if done.published else None
-    added = [manifest["snapshot"]["id"] for _, manifest in done.published]
+    added = [manifest.ingested.id for _, manifest in done.published]
     tags = [manifest_tag(digest) for digest, _ in done.published] + [f"snapshot:{snapshot}" for snapshot in added]
     tag_this_run([f"dataset:{done.name}", *tags])
     show_ingested(done.name, done.digest, done.published, where.uri, record.lines())

@@ -46,6 +46,7 @@ def build(
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
     from corpusmill.dataset import funnel
     from corpusmill.dataset.proofs import near_duplicates
+    from corpusmill.typed_json import written
 
     # Imported last: it takes a second, and wrong input should be reported at once.
     from tasks.chain import build as run_chain
@@ -54,10 +55,10 @@ def build(
         built = run_chain(wanted, store, run)
         record.manifest = built.digest
     units_run, units_reused = (sum(counts.values()) for counts in (built.units_run, built.units_reused))
-    rows = built.manifest["funnel"]
+    rows = built.manifest.funnel
     partitions = {
-        name: {key: part[key] for key in ("documents", "tokens", "sequences", "text_bytes")}
-        for name, part in sorted(built.manifest["partitions"].items())
+        name: {key: getattr(part, key) for key in ("documents", "tokens", "sequences", "text_bytes")}
+        for name, part in sorted(built.manifest.partitions.items())
     }
     lines = table(("stage", "documents", "kept", "of all", "bytes kept"), funnel.rows(rows), numbers=(1, 2, 3, 4))
     packed = "\n".join(f"{n}: {p['documents']:,} documents, {p['tokens']:,} tokens" for n, p in partitions.items())
@@ -65,7 +66,7 @@ def build(
         {
             "name": built.name,
             "manifest": built.digest,
-            "funnel": rows,
+            "funnel": written(rows),
             "partitions": partitions,
             "units_run": units_run,
             "units_reused": units_reused,
@@ -95,11 +96,11 @@ def ingest(
         record.manifest = done.digest if done.published else None
     added = [
         {
-            "source": manifest["snapshot"]["source"],
-            "snapshot": manifest["snapshot"]["id"],
-            "files": len(manifest["inputs"]),
-            "bytes": sum(item["bytes"] for item in manifest["inputs"]),
-            "documents": manifest["funnel"][-1]["docs_out"],
+            "source": manifest.ingested.source,
+            "snapshot": manifest.ingested.id,
+            "files": len(manifest.inputs),
+            "bytes": manifest.input_bytes,
+            "documents": manifest.documents,
             "manifest": digest,
         }
         for digest, manifest in done.published

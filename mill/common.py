@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from corpusmill.config.defaults import DEFAULT_STORE
 
 if TYPE_CHECKING:
+    from corpusmill.dataset.manifest import Manifest
     from corpusmill.store import Store
 
 
@@ -52,9 +53,11 @@ class InStore(Output):
 
     def dataset(self, ref: str) -> Dataset:
         """The dataset that a REF names: name, name@digest prefix, or digest."""
+        from corpusmill.dataset.manifest import open_manifest
+
         store = self.open()
         name, digest = store.resolve(ref)
-        return Dataset(store, name, digest, store.manifest(digest, name))
+        return Dataset(store, name, digest, open_manifest(store, digest, name))
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Dataset:
     store: Store
     name: str
     digest: str
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @property
     def short(self) -> str:

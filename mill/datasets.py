@@ -21,9 +21,9 @@ def funnel(ref: Ref, /, *, options: InStore = InStore()) -> None:
     from corpusmill.dataset import funnel as funnels
 
     data = options.dataset(ref)
-    lines = funnels.rows(data.manifest["funnel"])
+    lines = funnels.rows(data.manifest.funnel)
     shown = table(("stage", "documents", "kept", "of all", "bytes kept"), lines, numbers=(1, 2, 3, 4))
-    options.answer(funnels.document(data.digest, data.manifest["funnel"]), f"{data.short}\n\n{shown}")
+    options.answer(funnels.document(data.digest, data.manifest.funnel), f"{data.short}\n\n{shown}")
 
 
 def rejects(

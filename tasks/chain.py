@@ -12,6 +12,7 @@ from typing import Any
 
 from corpusmill import rulebook
 from corpusmill.config import Recipe
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound
 from corpusmill.store import Receipt, Store
 from tasks import acquire, decide, dedup, extract, pack, stages
@@ -31,7 +32,7 @@ class Built:
 
     name: str
     digest: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     units_run: dict[str, int]
     units_reused: dict[str, int]
 

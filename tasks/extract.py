@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from corpusmill import schema
 from corpusmill.config import Recipe
+from corpusmill.dataset.manifest import RuleFile
 from corpusmill.errors import Refused
 from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
@@ -121,10 +122,10 @@ def url_rules(recipe: Recipe) -> UrlRules | None:
     return load_url_rules(recipe.extract.urls) if recipe.extract.urls else None
 
 
-def url_facts(recipe: Recipe) -> dict[str, object]:
-    """For a manifest: which URL rules were used; nothing where there were none."""
+def url_file(recipe: Recipe) -> RuleFile | None:
+    """For a manifest: which URL rules were used."""
     rules = url_rules(recipe)
-    return {"urls": {"file": rules.name, "version": rules.version, "digest": rules.digest}} if rules else {}
+    return RuleFile(rules.name, rules.version, rules.digest) if rules else None
 
 
 def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -> Receipt:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
-from corpusmill import schema
+from corpusmill import schema, typed_json
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.config import CommonCrawl, Recipe
-from corpusmill.dataset.card import documents_card
+from corpusmill.dataset.card import card
+from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snapshot, StageFacts, open_manifest
+from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store
 from tasks import acquire, extract, stages
@@ -26,10 +28,7 @@ from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Count, Done, Job, Runner, content_of, once, store_at
 
-KIND = "documents"
-"""What a manifest says of itself: documents, before any of them is judged."""
-
-Snapshots = dict[str, list[str]]
+Snapshots = Mapping[str, tuple[str, ...]]
 """source -> ids of its snapshots."""
 
 
@@ -51,14 +50,14 @@ class Ingested:
 
     name: str
     digest: str | None
-    published: tuple[tuple[str, dict[str, Any]], ...]
+    published: tuple[tuple[str, Manifest], ...]
     units_run: int
     units_reused: int
 
 
 def dataset_name(recipe: Recipe) -> str:
     """Name of the dataset that a recipe's documents go to."""
-    return f"{recipe.name}-{KIND}"
+    return f"{recipe.name}-{DOCUMENTS}"
 
 
 def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
@@ -80,7 +79,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         units = new_units(recipe, source, snapshot, head, store)
         if not units:
             if isinstance(recipe.source[source], CommonCrawl):
-                awaited = sorted({*head.awaited.get(source, ()), snapshot})
+                awaited = tuple(sorted({*head.awaited.get(source, ()), snapshot}))
                 head = replace(head, awaited={**head.awaited, source: awaited})
             continue
         done = run("documents", documents_unit, [Job(store.uri, recipe, unit) for unit in units])
@@ -89,7 +88,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         receipts = [(unit, read.receipt, made.receipt) for unit, (read, made) in zip(units, done, strict=True)]
         digest, manifest = publish(recipe, source, snapshot, receipts, head, store)
         published.append((digest, manifest))
-        head = replace(head, digest=digest, snapshots=manifest["snapshots"])
+        head = replace(head, digest=digest, snapshots=manifest.snapshots or {})
     return Ingested(dataset_name(recipe), head.digest, tuple(published), tally.run["extract"], tally.reused["extract"])
 
 
@@ -109,10 +108,10 @@ def head_of(recipe: Recipe, store: Store) -> Head:
     if not history:
         return Head(None, {})
     digest: str = history[-1]["manifest"]
-    manifest = store.manifest(digest, name)
-    if manifest.get("kind") != KIND:
+    manifest = open_manifest(store, digest, name)
+    if manifest.kind != DOCUMENTS:
         raise Refused(f"dataset {name} was built, not ingested", "", "Give one of the two recipes another name.")
-    return Head(digest, manifest["snapshots"], manifest.get("awaited", {}))
+    return Head(digest, manifest.snapshots or {}, manifest.awaited or {})
 
 
 def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
@@ -122,7 +121,7 @@ def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
     """
     found = []
     for name, config in sorted(recipe.source.items()):
-        known = head.snapshots.get(name, [])
+        known = head.snapshots.get(name, ())
         if isinstance(config, CommonCrawl):
             named = tuple(
                 f"{max(known)}{common_crawl.RANGE}" if crawl == common_crawl.NEWEST and known else crawl
@@ -160,17 +159,17 @@ def new_units(
     units = acquire.plan(recipe.model_copy(update={"source": {source: config}}), store, ask=ask)
     if snapshot not in head.snapshots.get(source, ()):
         return units
-    read = {place["locator"] for place in _inputs(recipe, head, store) if place["source"] == source}
+    read = {file.locator for file in _inputs(recipe, head, store) if file.source == source}
     return [unit for unit in units if unit.place not in read]
 
 
-def _inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[Mapping[str, Any]]:
+def _inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[Input]:
     """Files of all manifests of the history."""
     digest = head.digest
     while digest:
-        manifest = store.manifest(digest, dataset_name(recipe))
-        yield from manifest["inputs"]
-        digest = next(iter(manifest["parents"]), None)
+        manifest = open_manifest(store, digest, dataset_name(recipe))
+        yield from manifest.inputs
+        digest = next(iter(manifest.parents), None)
 
 
 def publish(
@@ -180,7 +179,7 @@ def publish(
     receipts: Sequence[tuple[SourceUnit, Receipt, Receipt]],
     head: Head,
     store: Store,
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Manifest]:
     """Check and publish the manifest of one snapshot.
 
     Args:
@@ -195,33 +194,38 @@ def publish(
     unit = stages.INGEST.unit({}, (content_digest(lineage),))
     tables = once(store, unit, lambda: store.commit(unit, {"lineage": store.draft_table(lineage)})).receipt.outputs
     what = recipe.what()
-    snapshots = {**head.snapshots, source: sorted({*head.snapshots.get(source, ()), snapshot})}
-    manifest: dict[str, Any] = {
-        "format": 1,
-        "kind": KIND,
-        "name": dataset_name(recipe),
-        "recipe": {key: what[key] for key in ("name", "seed", "extract")}
-        | {"source": {source: what["source"][source]}},
-        "stages": {"extract": {"version": stages.EXTRACT.version, "libraries": dict(made[0].versions)}},
-        "snapshot": {"source": source, "id": snapshot},
-        "snapshots": dict(sorted(snapshots.items())),
-        "partitions": {},
-        "funnel": [funnel_row(row, made) for row in stages.EXTRACT.rows],
-        "inputs": [read.facts["source"] for _, read, _ in receipts],
-        "tables": {name: output.to_json() for name, output in sorted(tables.items())},
-        "parents": [head.digest] if head.digest else [],
-        "content": digest_of([content_of(receipt, KIND) for receipt in made]),
-    }
-    awaited = {name: [crawl for crawl in crawls if crawl < snapshots[name][-1] and crawl not in snapshots[name]]
-               for name, crawls in head.awaited.items() if name in snapshots}  # fmt: skip
-    if any(awaited.values()):
-        manifest["awaited"] = {name: crawls for name, crawls in sorted(awaited.items()) if crawls}
-    manifest |= extract.url_facts(recipe)
-    check_funnel(manifest["funnel"])
-    name = dataset_name(recipe)
-    digest = store.publish(name, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
-    store.create(f"datasets/{name}/{digest}.md", documents_card(manifest, digest).encode())
+    snapshots = {**head.snapshots, source: tuple(sorted({*head.snapshots.get(source, ()), snapshot}))}
+    manifest = Manifest(
+        format=FORMAT,
+        kind=DOCUMENTS,
+        name=dataset_name(recipe),
+        recipe={key: what[key] for key in ("name", "seed", "extract")} | {"source": {source: what["source"][source]}},
+        stages={"extract": StageFacts(cast(int, stages.EXTRACT.version), dict(made[0].versions))},
+        snapshot=Snapshot(source, snapshot),
+        snapshots=dict(sorted(snapshots.items())),
+        awaited=_awaited(head.awaited, snapshots),
+        partitions={},
+        funnel=tuple(funnel_row(row, made) for row in stages.EXTRACT.rows),
+        inputs=tuple(typed_json.read(Input, read.facts["source"]) for _, read, _ in receipts),
+        tables=dict(sorted(tables.items())),
+        parents=(head.digest,) if head.digest else (),
+        content=digest_of([content_of(receipt, DOCUMENTS) for receipt in made]),
+        urls=extract.url_file(recipe),
+    )
+    check_funnel(manifest.funnel)
+    digest = publish_manifest(store, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
+    store.create(f"datasets/{manifest.name}/{digest}.md", card(manifest, digest).encode())
     return digest, manifest
+
+
+def _awaited(before: Snapshots, snapshots: Snapshots) -> Snapshots | None:
+    """Crawls that are older than the newest one ingested and still missing; None where there are none."""
+    left = {
+        source: tuple(crawl for crawl in crawls if crawl < snapshots[source][-1] and crawl not in snapshots[source])
+        for source, crawls in sorted(before.items())
+        if source in snapshots
+    }
+    return {source: crawls for source, crawls in left.items() if crawls} or None
 
 
 def _lineage(receipts: Sequence[tuple[SourceUnit, Receipt, Receipt]]) -> pa.Table:

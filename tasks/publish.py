@@ -6,20 +6,34 @@ The manifest's digest is the dataset's identity, so nothing of it depends on whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusmill import benchmarks, schema
+from corpusmill import benchmarks, schema, typed_json
 from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
 from corpusmill.config import Recipe
 from corpusmill.dataset.card import card
+from corpusmill.dataset.funnel import FunnelRow
+from corpusmill.dataset.manifest import (
+    FORMAT,
+    Input,
+    Manifest,
+    PackedShard,
+    Partition,
+    Proofs,
+    RuleFile,
+    StageFacts,
+    Vocabulary,
+)
+from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Output, Receipt, Store
+from corpusmill.tokens.row_group import RowGroup
 from tasks import decide, dedup, extract, stages
 from tasks.judge import groups
 from tasks.shards import Shard
@@ -45,7 +59,7 @@ class Parts:
     """Of the count of common n-grams, where the recipe exempts them."""
 
 
-def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, object]]:
+def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, Manifest]:
     """Assemble, check and publish the manifest.
 
     Returns:
@@ -55,42 +69,40 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, dict[str, 
         CheckFailed: documents in are not documents out plus reasons at some stage.
     """
     manifest = assemble(recipe, parts, store)
-    check_funnel(manifest["funnel"])  # type: ignore[arg-type]
-    digest = store.publish(recipe.name, manifest, why="build")
+    check_funnel(manifest.funnel)
+    digest = publish_manifest(store, manifest, why="build")
     store.create(f"datasets/{recipe.name}/{digest}.md", card(manifest, digest).encode())
     return digest, manifest
 
 
-def assemble(recipe: Recipe, parts: Parts, store: Store) -> dict[str, object]:
+def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
     """The manifest of these receipts; also stores the tables it names."""
     rules = rules_of(recipe.filter.rules)
     partitions = _partitions(parts.packs, recipe)
     tables = {**_tables(parts, rules, store).receipt.outputs, "benchmark_items": parts.planted.outputs["items"]}
     for receipt in parts.exempted:
         tables["exempted_ngrams"] = receipt.outputs["exempt"]
-    vocabulary = parts.tokenizer
-    return {
-        "format": 1,
-        "name": recipe.name,
-        "seed": recipe.seed,
-        "recipe": recipe.what(),
-        "rules": {"file": rules.name, "version": rules.version, "digest": rules.digest},
-        **extract.url_facts(recipe),
-        "stages": _stages(parts),
-        "models": {**groups.model_digests(recipe), **extract.model_digests(recipe)},
-        "benchmarks": benchmarks.facts(recipe.decontaminate),
-        "tokenizer": {"output": vocabulary.outputs["tokenizer"].to_json(), **vocabulary.facts},
-        "partitions": partitions,
-        "funnel": _funnel(parts),
-        "proofs": {"decontaminate": _screen_proof(parts), "near": parts.near.facts["proof"]},
-        **dedup.facts(parts.near, parts.shards, parts.earlier, parts.repeated, recipe),
-        "inputs": [receipt.facts["source"] for receipt in parts.sources],
-        "tables": {name: output.to_json() for name, output in sorted(tables.items())},
-        "parents": [parts.earlier.manifest] if parts.earlier else [],
-        "content": digest_of(
-            [[p, [s["tokens"]["content"] for s in v["shards"]]] for p, v in sorted(partitions.items())]
-        ),
-    }
+    return Manifest(
+        format=FORMAT,
+        name=recipe.name,
+        seed=recipe.seed,
+        recipe=recipe.what(),
+        rules=RuleFile(rules.name, rules.version, rules.digest),
+        urls=extract.url_file(recipe),
+        stages=_stages(parts),
+        models={**groups.model_digests(recipe), **extract.model_digests(recipe)},
+        benchmarks=benchmarks.facts(recipe.decontaminate),
+        tokenizer=_vocabulary(parts.tokenizer),
+        partitions=partitions,
+        funnel=_funnel(parts),
+        proofs=Proofs(_screen_proof(parts), _facts(parts.near)["proof"]),
+        deduplicate=dedup.searched(parts.near, parts.repeated),
+        index=dedup.index_of(parts.near, parts.shards, parts.earlier, recipe),
+        inputs=tuple(typed_json.read(Input, receipt.facts["source"]) for receipt in parts.sources),
+        tables=dict(sorted(tables.items())),
+        parents=(parts.earlier.manifest,) if parts.earlier else (),
+        content=digest_of([[name, [s.tokens.content for s in v.shards]] for name, v in sorted(partitions.items())]),
+    )
 
 
 def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
@@ -110,40 +122,46 @@ def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
     return once(store, unit, work)
 
 
-def _stages(parts: Parts) -> dict[str, object]:
+def _stages(parts: Parts) -> dict[str, StageFacts]:
     """Versions of six stages; `near` is called deduplicate here."""
     named = (stages.EXTRACT, stages.JUDGE, stages.FILTER, stages.DECONTAMINATE, stages.NEAR, stages.PACK)
-    versions: dict[str, dict[str, object]] = {stage.name: {"version": stage.versions} for stage in named}
+    versions: dict[str, Any] = {stage.name: stage.versions for stage in named}
     versions["deduplicate"] = versions.pop(stages.NEAR.name)
-    of_extract, of_pack = (versions[stage.name] for stage in (stages.EXTRACT, stages.PACK))
-    of_extract["libraries"] = dict(parts.shards[0].documents.versions)
-    of_pack["libraries"] = dict(parts.tokenizer.versions)
-    return dict(versions)
+    called = {"extract": dict(parts.shards[0].documents.versions), "pack": dict(parts.tokenizer.versions)}
+    return {name: StageFacts(version, called.get(name)) for name, version in versions.items()}
 
 
-def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, dict]:
-    partitions: dict[str, dict] = {}
+def _vocabulary(tokenizer: Receipt) -> Vocabulary:
+    facts = _facts(tokenizer)
+    return Vocabulary(tokenizer.outputs["tokenizer"], facts["vocab_size"], facts["eos"], facts["eos_id"])
+
+
+def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, Partition]:
+    found: dict[str, list[tuple[Any, PackedShard]]] = {}
     for receipt in packs:
-        packed: Any = receipt.facts["partitions"]
-        for name, facts in sorted(packed.items()):
-            totals = partitions.setdefault(
-                name, {"seq_len": recipe.pack.seq_len, "token_bytes": facts["token_bytes"], "shards": []}
-            )
-            for count in ("documents", "tokens", "text_bytes", "sequences", "padding"):
-                totals[count] = totals.get(count, 0) + facts[count]
-            shard = {kind: receipt.outputs[f"{name}.{kind}"].to_json() for kind in ("tokens", "rows", "docs")}
-            totals["shards"].append({**shard, "sequences": facts["sequences"], "payload": facts["payload"]})
-    return partitions
+        for name, facts in sorted(_facts(receipt)["partitions"].items()):
+            outputs = {kind: receipt.outputs[f"{name}.{kind}"] for kind in ("tokens", "rows", "docs")}
+            payload = tuple(RowGroup(**group) for group in facts["payload"])
+            shard = PackedShard(**outputs, sequences=facts["sequences"], payload=payload)
+            found.setdefault(name, []).append((facts, shard))
+    return {name: _partition(shards, recipe.pack.seq_len) for name, shards in found.items()}
 
 
-def _funnel(parts: Parts) -> list[dict[str, object]]:
+def _partition(shards: Sequence[tuple[Any, PackedShard]], seq_len: int) -> Partition:
+    counts = ("documents", "tokens", "text_bytes", "sequences", "padding")
+    sums = {count: sum(facts[count] for facts, _ in shards) for count in counts}
+    token_bytes = shards[0][0]["token_bytes"]
+    return Partition(seq_len=seq_len, token_bytes=token_bytes, **sums, shards=tuple(shard for _, shard in shards))
+
+
+def _funnel(parts: Parts) -> tuple[FunnelRow, ...]:
     made: dict[str, list[Receipt]] = {}
     for step in parts.trail:
         made.setdefault(step.stage, []).append(step.receipt)
-    rows = [funnel_row(row, made[stage.name]) for stage in stages.STAGES for row in stage.rows]
+    rows = (funnel_row(row, made[stage.name]) for stage in stages.STAGES for row in stage.rows)
     # Words are first counted by the judge, on what extract wrote.
     words = sum(shard.groups["measures"].counters["words"] for shard in parts.shards)
-    return [row | {"words_out": words} if row["stage"] == stages.EXTRACT.name else row for row in rows]
+    return tuple(replace(row, words_out=words) if row.stage == stages.EXTRACT.name else row for row in rows)
 
 
 def _lineage(trail: Sequence[Step]) -> pa.Table:
@@ -155,10 +173,14 @@ def _lineage(trail: Sequence[Step]) -> pa.Table:
 
 
 def _screen_proof(parts: Parts) -> dict[str, Any]:
-    proof: dict[str, Any] = dict(parts.planted.facts)
+    proof = _facts(parts.planted)
     for receipt in parts.exempted:
         proof["exempted"] = dict(receipt.facts)
     return proof
+
+
+def _facts(receipt: Receipt) -> dict[str, Any]:
+    return dict(receipt.facts)
 
 
 def _contamination(shards: Sequence[Shard], store: Store) -> pa.Table:

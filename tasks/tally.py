@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corpusmill.dataset import funnel
+from corpusmill.dataset.funnel import Ended, FunnelRow
 from corpusmill.errors import CheckFailed
 from corpusmill.store import Receipt
 from tasks import stages
@@ -50,7 +51,7 @@ def merged(receipts: Sequence[Receipt], row: str) -> dict[str, int]:
     return {name: sum(r.counters.get(f"{row}.{name}", 0) for r in receipts) for name in COUNTS}
 
 
-def funnel_row(row: str, receipts: Sequence[Receipt]) -> dict[str, Any]:
+def funnel_row(row: str, receipts: Sequence[Receipt]) -> FunnelRow:
     """One row of a funnel, summed over receipts. Words are not known before the judge has counted them."""
     counts: dict[str, Any] = dict(merged(receipts, row))
     if row in stages.EXTRACT.rows:
@@ -62,10 +63,10 @@ def funnel_row(row: str, receipts: Sequence[Receipt]) -> dict[str, Any]:
                 total = reasons.setdefault(reason, {})
                 for unit, number in numbers.items():
                     total[unit] = total.get(unit, 0) + number
-    return {"stage": row, **counts, "reasons": dict(sorted(reasons.items()))}
+    return FunnelRow(row, **counts, reasons={name: Ended(**total) for name, total in sorted(reasons.items())})
 
 
-def check_funnel(rows: Sequence[dict]) -> None:
+def check_funnel(rows: Sequence[FunnelRow]) -> None:
     """Raises CheckFailed where a funnel does not add up."""
     if faults := funnel.faults(rows):
         raise CheckFailed(

@@ -12,6 +12,7 @@ from corpusmill import schema
 from corpusmill.canonical import content_digest
 from corpusmill.store import Output, Store, Unit, open_store
 from tasks import stages
+from tests.manifests import EMPTY
 from tests.training.packed import write_tokens
 
 SEQ_LEN = 7
@@ -52,11 +53,16 @@ def publish(folder: Path, name: str = NAME) -> tuple[Store, str]:
         },
     )
     manifest = {
+        **EMPTY,
         "format": 1,
         "name": name,
         "seed": 17,
-        "parents": [],
-        "tokenizer": {"output": tokenizer.outputs["tokenizer"].to_json(), "vocab_size": 50, "eos_id": 0},
+        "tokenizer": {
+            "output": tokenizer.outputs["tokenizer"].to_json(),
+            "vocab_size": 50,
+            "eos": "<|endoftext|>",
+            "eos_id": 0,
+        },
         "partitions": {
             "crawl": {
                 **{"seq_len": SEQ_LEN, "token_bytes": 2, "documents": 2, "tokens": 10, "text_bytes": 45},

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from corpusmill.config import Recipe, parse_recipe
-from corpusmill.store import Output, open_store
+from corpusmill.store import open_store
 from tasks import stages
 from tasks.chain import build
 
@@ -94,11 +94,11 @@ def digests(folder: Path) -> dict[str, object]:
     """stage -> {"version", "content"}: the content digests of all its outputs, in the order of the lineage table."""
     store = open_store(folder / "store", create=True)
     built = build(recipe(write_crawl(folder / "crawl")), store, lambda stage, fn, units: [fn(unit) for unit in units])
-    rows = store.table(Output.from_json(built.manifest["tables"]["lineage"])).to_pylist()
+    rows = store.table(built.manifest.table("lineage")).to_pylist()
     contents: dict[str, list[str]] = {}
     for row in rows:
         contents.setdefault(row["stage"], []).append(row["content"] or row["digest"])
-    contents["publish"] = [str(built.manifest["tables"]["rejects"]["content"])]
+    contents["publish"] = [str(built.manifest.table("rejects").content)]
     return {name: {"version": stages.named(name).versions, "content": found} for name, found in contents.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pkgutil
 import subprocess
@@ -95,3 +96,54 @@ def test_pinned_versions_name_no_source():
     assert all(line.count("==") == 1 and "/" not in line and "@" not in line for line in lines)
     assert {"torch==2.13.0"} <= set(lines)
     assert {line.split("==")[0] for line in lines} >= {"lxml_html_clean", "prefect", "pyarrow", "datasketch"}
+
+
+def looked_up_by_string(source: str) -> list[str]:
+    """Expressions that read a manifest by string (`manifest["x"]`, `built.manifest.recipe.get("x")`), or raw JSON of
+    one from the store (`store.manifest(...)`)."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        is_raw = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "manifest"
+        if is_raw or (_key_of(node) and _is_manifest(node)):
+            found.append(ast.unparse(node))
+    return found
+
+
+def _key_of(node: ast.AST) -> bool:
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        key = node.args[0]
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
+def _is_manifest(node: ast.AST) -> bool:
+    """Whether an expression begins with a manifest: a name or attribute called so, or the call that opens one."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute) and node.attr == "manifest":
+            return True
+        if not isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+            return False
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id in ("manifest", "open_manifest")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'manifest["tables"]["lineage"]',
+        'built.manifest.recipe["judge"]',
+        'data.manifest.get("kind")',
+        'open_manifest(store, digest).recipe["name"]',
+        "store.manifest(digest, name)",
+    ],
+)
+def test_a_look_up_by_string_is_seen(code):
+    assert looked_up_by_string(code)
+    assert not looked_up_by_string('manifest.tables[name]; rows["manifest"]; open_manifest(store).table("lineage")')
+
+
+def test_no_other_module_reads_a_manifest_by_string():
+    files = [path for package in (*OURS, "bench") for path in (REPOSITORY / package).rglob("*.py")]
+    reads = {str(path.relative_to(REPOSITORY)): looked_up_by_string(path.read_text("utf-8")) for path in files}
+    allowed = {"corpusmill/dataset/manifest.py", "corpusmill/store/store.py"}  # the types; and what reads their bytes
+    assert {path: found for path, found in reads.items() if found and path not in allowed} == {}

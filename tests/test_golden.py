@@ -7,6 +7,7 @@ import json
 import pytest
 
 from corpusmill.dataset import funnel
+from corpusmill.dataset.manifest import open_manifest
 from corpusmill.errors import NotFound
 from corpusmill.models import model_path
 from corpusmill.store import open_store
@@ -42,9 +43,9 @@ def test_output_changes_only_with_its_version(found, stage):
 def test_each_planted_fate_is_met(found):
     store = found[1]
     _, digest = store.resolve("golden")
-    rows = store.manifest(digest)["funnel"]
+    rows = open_manifest(store, digest).funnel
     assert funnel.faults(rows) == []
-    reasons = {row["stage"]: {reason: n["docs"] for reason, n in row["reasons"].items()} for row in rows}
+    reasons = {row.stage: {reason: n.docs for reason, n in row.reasons.items()} for row in rows}
     assert reasons["acquire"] == {"not_html": 1, "redirect": 1}
     assert reasons["extract"] == {"no_text": 1}
     assert reasons["language"] == {"other_language": 1}

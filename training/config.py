@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import Name, Section, read_section, where
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.tokens.order import Plan, Stage
 
@@ -111,7 +112,7 @@ def load_train_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainC
     return read_section(TrainConfig, path, overrides, "training config")
 
 
-def plan_of(config: TrainConfig, manifest: Mapping[str, Any]) -> Plan:
+def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """The order of a training run on a dataset.
 
     A stage without weights draws every partition but the held-out one by its number of sequences.
@@ -120,11 +121,9 @@ def plan_of(config: TrainConfig, manifest: Mapping[str, Any]) -> Plan:
         NotFound: the dataset has nothing to train on.
         UsageError: the mixture cannot be drawn from it.
     """
-    sizes = {n: p["sequences"] for n, p in manifest["partitions"].items() if n != HELDOUT and p["sequences"]}
+    sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
     if not sizes:
-        raise NotFound(
-            f"dataset {manifest['name']} has no training sequences", "every document of it was cut or held out"
-        )
+        raise NotFound(f"dataset {manifest.name} has no training sequences", "every document of it was cut or held out")
     batch = config.mixture.global_batch
     stages = tuple(
         Stage(s.steps * batch, s.weights or _by_size(sizes, config.mixture.block), s.rope_base, s.lr)
@@ -135,7 +134,7 @@ def plan_of(config: TrainConfig, manifest: Mapping[str, Any]) -> Plan:
     if unknown:
         raise UsageError(
             f"the mixture draws from {', '.join(unknown)}",
-            f"dataset {manifest['name']} has partitions {', '.join(sorted(sizes))}",
+            f"dataset {manifest.name} has partitions {', '.join(sorted(sizes))}",
             "Correct mixture.stage.weights.",
         )
     return Plan(

@@ -7,16 +7,16 @@ into the next document, or lies in padding, does not count.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from corpusmill.dataset import manifest
 from corpusmill.errors import UsageError
-from corpusmill.store import Output, Store
+from corpusmill.store import Store
 from corpusmill.tokens.order import Ints, Plan, Rows
 from corpusmill.tokens.shards import MappedShard, map_token_shard
 
@@ -80,10 +80,10 @@ class Batch:
 class Partition:
     """The sequences of one partition of a dataset, by row number."""
 
-    def __init__(self, store: Store, entry: Mapping[str, Any]) -> None:
-        self.seq_len, self.sequences = int(entry["seq_len"]), int(entry["sequences"])
-        self._shards = [_Shard(store, shard, entry["token_bytes"], self.seq_len) for shard in entry["shards"]]
-        self._ends = np.cumsum([shard["sequences"] for shard in entry["shards"]], dtype=np.int64)
+    def __init__(self, store: Store, entry: manifest.Partition) -> None:
+        self.seq_len, self.sequences = entry.seq_len, entry.sequences
+        self._shards = [_Shard(store, shard, entry.token_bytes, self.seq_len) for shard in entry.shards]
+        self._ends = np.cumsum([shard.sequences for shard in entry.shards], dtype=np.int64)
 
     def batch(self, numbers: Ints) -> Batch:
         """The sequences with these row numbers int64[n], in that order."""
@@ -131,19 +131,19 @@ class _Found:
 class _Shard:
     """One shard; its files are verified and opened when a row of it is first read."""
 
-    def __init__(self, store: Store, entry: Mapping[str, Any], token_bytes: int, seq_len: int) -> None:
+    def __init__(self, store: Store, entry: manifest.PackedShard, token_bytes: int, seq_len: int) -> None:
         self._store, self._entry, self._token_bytes, self._seq_len = store, entry, token_bytes, seq_len
 
     @cached_property
     def tokens(self) -> MappedShard:
         """The rows, mapped."""
-        path = self._store.local_path(Output.from_json(self._entry["tokens"]))
-        return map_token_shard(path, self._entry["payload"], self._token_bytes, self._seq_len)
+        path = self._store.local_path(self._entry.tokens)
+        return map_token_shard(path, self._entry.payload, self._token_bytes, self._seq_len)
 
     @cached_property
     def lists(self) -> dict[str, tuple[Ints, Ints]]:
         """Offsets and values of the two list columns of the side table."""
-        table = self._store.table(Output.from_json(self._entry["rows"]), ["doc_lens", "doc_refs"])
+        table = self._store.table(self._entry.rows, ["doc_lens", "doc_refs"])
         columns = {name: table[name].combine_chunks() for name in table.column_names}
         return {name: (c.offsets.to_numpy(), c.values.to_numpy()) for name, c in columns.items()}
 
@@ -156,7 +156,7 @@ class _Shard:
     @cached_property
     def _bytes_before(self) -> npt.NDArray[np.float64]:
         """Bytes of text before each piece of the shard, float64[pieces + 1]."""
-        docs = self._store.table(Output.from_json(self._entry["docs"]), ["tokens", "text_bytes"])
+        docs = self._store.table(self._entry.docs, ["tokens", "text_bytes"])
         rate = docs["text_bytes"].to_numpy() / docs["tokens"].to_numpy()
         return np.concatenate([[0.0], np.cumsum(self.lists["doc_lens"][1] * rate[self.lists["doc_refs"][1]])])
 
@@ -164,10 +164,10 @@ class _Shard:
 class Loader:
     """The batches of a plan over a dataset."""
 
-    def __init__(self, store: Store, manifest: Mapping[str, Any], plan: Plan) -> None:
+    def __init__(self, store: Store, dataset: manifest.Manifest, plan: Plan) -> None:
         self._plan = plan
         self._ahead: tuple[tuple[int, int, int], Rows] | None = None
-        self._partitions = [Partition(store, manifest["partitions"][name]) for name in plan.partitions]
+        self._partitions = [Partition(store, dataset.partitions[name]) for name in plan.partitions]
         if len({p.seq_len for p in self._partitions}) > 1:
             shown = {name: p.seq_len for name, p in zip(plan.partitions, self._partitions, strict=True)}
             raise UsageError("partitions of different sequence lengths cannot share a batch", f"seq_len: {shown}")

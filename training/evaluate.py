@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.store import Store
 from corpusmill.tokens.order import Permutation
 from training.config import HELDOUT, TrainConfig
@@ -31,8 +31,8 @@ def nll(model: nn.Module, batch: Batch, rope_base: int, config: TrainConfig, ran
 class Heldout:
     """The held-out sequences of a dataset: all of them, or a fixed draw of `config.heldout_sequences`."""
 
-    def __init__(self, store: Store, manifest: Mapping[str, Any], config: TrainConfig) -> None:
-        entry = manifest["partitions"][HELDOUT]
+    def __init__(self, store: Store, manifest: Manifest, config: TrainConfig) -> None:
+        entry = manifest.partitions[HELDOUT]
         self._partition, self._config = Partition(store, entry), config
         count = min(config.heldout_sequences or self._partition.sequences, self._partition.sequences)
         self._rows = Permutation.of(self._partition.sequences, 0, HELDOUT)(np.arange(count))
@@ -65,6 +65,6 @@ class Heldout:
         return total / math.log(2) / text_bytes
 
 
-def has_heldout(manifest: Mapping[str, Any]) -> bool:
+def has_heldout(manifest: Manifest) -> bool:
     """Whether a dataset keeps something out."""
-    return bool(manifest["partitions"].get(HELDOUT, {}).get("sequences"))
+    return HELDOUT in manifest.partitions and manifest.partitions[HELDOUT].sequences > 0

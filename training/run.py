@@ -7,14 +7,13 @@ whoever has it, and is trained once. Ranks, mode and micro-batch are not in it: 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
+from corpusmill.dataset.manifest import Manifest, open_manifest
 from corpusmill.store import Store, open_store
 from corpusmill.tokens.order import Plan
 from training import commits
@@ -39,9 +38,9 @@ class RunSpec:
     parent: str | None = None
 
     @cached_property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> Manifest:
         """The manifest itself."""
-        return self.open().manifest(self.manifest, self.dataset)
+        return open_manifest(self.open(), self.manifest, self.dataset)
 
     @cached_property
     def plan(self) -> Plan:
@@ -64,7 +63,7 @@ class RunSpec:
     @property
     def vocab_size(self) -> int:
         """Token ids of the dataset."""
-        return int(self.facts["tokenizer"]["vocab_size"])
+        return self.facts.vocabulary.vocab_size
 
     @property
     def identities(self) -> dict[str, str]:

@@ -28,7 +28,7 @@ from corpusmill.engine.local import Engine
 from corpusmill.extractor.sandbox.sandbox import Sandbox
 from corpusmill.models import model_path
 from corpusmill.plain_text import table
-from corpusmill.store import Output, Store, open_store
+from corpusmill.store import Store, open_store
 from tasks.chain import Built, build
 
 QUICK_RESPONSES, WARM_RESPONSES = 240, 16
@@ -76,15 +76,15 @@ def main(argv: Sequence[str]) -> int:
         store = open_store(scratch / "stages", create=True)
         measured = stages.measure(crawl, store)
         tokenizer = scratch / "tokenizer.json"
-        vocabulary = measured.built.manifest["tokenizer"]
-        tokenizer.write_bytes(store.bytes(Output.from_json(vocabulary["output"])))
+        vocabulary = measured.built.manifest.vocabulary
+        tokenizer.write_bytes(store.bytes(vocabulary.output))
         pair = crawl
         if options.wanted:
             pair = only(crawl, scratch / "wanted", stages.in_wanted_languages(measured, store))
         repeats = options.repeats or (2 if options.quick else 3)
         paired: dict[str, list[Arm]] = {}
         with ExitStack() as peers:
-            ask = {} if options.no_peer else _peers(peers, scratch, warm, pair, tokenizer, vocabulary["eos"])
+            ask = {} if options.no_peer else _peers(peers, scratch, warm, pair, tokenizer, vocabulary.eos)
             arms = {
                 OURS: _ours("trafilatura", pair, warm, tokenizer, scratch),
                 **ask,
@@ -115,10 +115,8 @@ def _ours(mode: str, crawl: Crawl, warm: Crawl, tokenizer: Path, scratch: Path) 
             built = build_in_process(Crawl(settings, crawl.root, crawl.files), open_store(folder, create=True))
         spent = cpu_seconds() - began
         shutil.rmtree(folder)
-        funnel = {row["stage"]: row for row in built.manifest["funnel"]}
-        tokens = sum(part["tokens"] for part in built.manifest["partitions"].values())
-        extract, pack = funnel["extract"], funnel["pack"]
-        return Arm(spent, extract["docs_in"], extract["docs_out"], pack["docs_out"], tokens, dict(watch.spent))
+        extract, pack = (built.manifest.row(stage) for stage in ("extract", "pack"))
+        return Arm(spent, extract.docs_in, extract.docs_out, pack.docs_out, built.manifest.tokens, dict(watch.spent))
 
     once(warm)
     return lambda: once(crawl)
@@ -221,11 +219,11 @@ def _tables(measured: stages.Measured, least: Mapping[str, Arm], most: Mapping[s
 
 def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequence[Arm]], options: Any) -> int:
     least = {name: min(arms, key=lambda arm: arm.cpu_s) for name, arms in paired.items()}
-    funnel = {row["stage"]: row for row in measured.built.manifest["funnel"]}
-    pages = funnel["extract"]["docs_in"]
+    entered = {row.stage: row.docs_in for row in measured.built.manifest.funnel}
+    pages = entered["extract"]
     total = measured.cpu_s
     files = f"{len(crawl.files)} files, {crawl.bytes / 1e6:.1f} MB compressed"
-    records = f"{funnel['acquire']['docs_in']:,} records, {pages:,} pages to extract"
+    records = f"{entered['acquire']:,} records, {pages:,} pages to extract"
     most = {name: max(arm.cpu_s for arm in arms) for name, arms in paired.items()}
     head = f"{files}; {records}; recipe {crawl.recipe.name}, extractor {crawl.recipe.extract.mode}"
     if options.wanted:
@@ -238,7 +236,7 @@ def _report(crawl: Crawl, measured: stages.Measured, paired: Mapping[str, Sequen
         "recipe": crawl.recipe.name,
         "files": len(crawl.files),
         "file_bytes": crawl.bytes,
-        "records": funnel["acquire"]["docs_in"],
+        "records": entered["acquire"],
         "pages": pages,
         "cpu_s": total,
         "stages": [{**asdict(stage), "share": stage.cpu_s / total} for stage in measured.stages],

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from bench.crawls import Crawl
 from bench.peers.stopwatch import Stopwatch
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.engine.local import Engine
 from corpusmill.extractor.sandbox.sandbox import Sandbox
 from corpusmill.store import Output, Store
@@ -107,8 +108,8 @@ def measure(crawl: Crawl, store: Store) -> Measured:
     watch = Stopwatch()
     with timed(watch), Engine(1) as engine:
         built = chain.build(crawl.recipe, store, lambda stage, fn, units: engine.map(fn, units))
-    entered = {row["stage"]: row["bytes_in"] for row in built.manifest["funnel"]}
-    text = next(row["bytes_out"] for row in built.manifest["funnel"] if row["stage"] == "extract")
+    entered = {row.stage: row.bytes_in for row in built.manifest.funnel}
+    text = built.manifest.row("extract").bytes_out
     handled = {
         "read": crawl.bytes,
         "extract": entered["extract"],
@@ -121,7 +122,7 @@ def measure(crawl: Crawl, store: Store) -> Measured:
 
 def in_wanted_languages(measured: Measured, store: Store) -> dict[str, set[int]]:
     """Offsets of the records, per file, whose documents the language bound lets through."""
-    lineage = store.table(Output.from_json(measured.built.manifest["tables"]["lineage"])).to_pylist()
+    lineage = store.table(measured.built.manifest.table("lineage")).to_pylist()
     found: dict[str, dict[str, Output]] = {}
     for row in lineage:
         if (row["stage"], row["kind"]) in (("extract", "documents"), ("filter", "decisions")):
@@ -136,12 +137,11 @@ def in_wanted_languages(measured: Measured, store: Store) -> dict[str, set[int]]
     return offsets
 
 
-def _stored(manifest: dict[str, Any], store: Store) -> Counter[str]:
+def _stored(manifest: Manifest, store: Store) -> Counter[str]:
     """Bytes of stored objects by step."""
-    tables = {name: Output.from_json(output) for name, output in manifest["tables"].items()}
-    lineage = store.table(tables["lineage"], columns=["stage", "kind", "size"]).to_pylist()
+    lineage = store.table(manifest.table("lineage"), columns=["stage", "kind", "size"]).to_pylist()
     sizes: Counter[str] = Counter()
     for row in lineage:
         sizes[{"extract": "documents", "judge": row["kind"]}.get(row["stage"], row["stage"])] += row["size"]
-    sizes["publish"] = sum(output.size for output in tables.values())
+    sizes["publish"] = sum(output.size for output in manifest.tables.values())
     return sizes

@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from bench.common import arguments, judged, note, report, run
 from corpusmill import schema
 from corpusmill.canonical import canonical_json
 from corpusmill.config import load_recipe
+from corpusmill.dataset.funnel import FunnelRow
+from corpusmill.dataset.manifest import FORMAT, Manifest, Partition
 from corpusmill.measured import measured_batch
 from corpusmill.plain_text import human_bytes, table
 from corpusmill.processes import peak_bytes
@@ -63,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
     return report({"rows": rows, **child}, text, ratios, options.json)
 
 
-def _answers(store: Store, manifest: Mapping[str, Any], repeats: int) -> dict[str, Any]:
+def _answers(store: Store, manifest: Manifest, repeats: int) -> dict[str, Any]:
     """Answers in a process of its own, whose memory is that of what-if alone."""
     reader, writer = os.pipe()
     if (pid := os.fork()) == 0:
@@ -78,7 +80,7 @@ def _answers(store: Store, manifest: Mapping[str, Any], repeats: int) -> dict[st
     return dict(json.loads(said))
 
 
-def _measured(store: Store, manifest: Mapping[str, Any], repeats: int) -> dict[str, Any]:
+def _measured(store: Store, manifest: Manifest, repeats: int) -> dict[str, Any]:
     from tasks.queries.whatif import whatif
 
     began = time.perf_counter()
@@ -93,7 +95,7 @@ def _measured(store: Store, manifest: Mapping[str, Any], repeats: int) -> dict[s
     return {"first": round(first, 2), "seconds": seconds, "peak": peak_bytes()}
 
 
-def made_up(store: Store, rows: int) -> dict[str, Any]:
+def made_up(store: Store, rows: int) -> Manifest:
     """Store measures, languages and decisions of a number of documents; the manifest that names them."""
     recipe = load_recipe("crawl")
     rules = rules_of(recipe.filter.rules)
@@ -132,13 +134,18 @@ def made_up(store: Store, rows: int) -> dict[str, Any]:
             "rules": store.draft_bytes(canonical_json(rules_to_json(rules))),
         },
     ).outputs
-    return {
-        "name": "made",
-        "recipe": recipe.what(),
-        "tables": {name: output.to_json() for name, output in outputs.items()},
-        "partitions": {"made": {"tokens": 1300}},
-        "funnel": [{"stage": "pack", "words_out": 1000}],
-    }
+    return Manifest(
+        format=FORMAT,
+        name="made",
+        recipe=recipe.what(),
+        stages={},
+        tables=outputs,
+        partitions={"made": Partition(256, 2, rows, 1300, 0, 0, 0, ())},
+        funnel=(FunnelRow("pack", rows, rows, 0, 0, 1000, 1000, {}),),
+        inputs=(),
+        parents=(),
+        content="",
+    )
 
 
 def scale(name: str) -> float:

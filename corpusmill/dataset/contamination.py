@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusmill.dataset.manifest import Manifest, ScreenedBenchmark
 from corpusmill.dataset.rejects import plain
 from corpusmill.errors import NotFound
 from corpusmill.plain_text import table
-from corpusmill.store import Output, Store
+from corpusmill.store import Store
 
 CANNOT_SEE = (
     "paraphrases, translations, and items of which one word in every n is changed",
@@ -28,7 +29,7 @@ TOP = 10
 
 def report(
     store: Store,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     benchmark: str | None = None,
     item: str | None = None,
     document: str | None = None,
@@ -42,16 +43,18 @@ def report(
     Raises:
         NotFound: the dataset was not screened, or it has no such benchmark, item or document.
     """
-    if "contamination" not in manifest["tables"]:
+    if "contamination" not in manifest.tables or manifest.proofs is None:
         raise NotFound(
-            f"dataset {manifest['name']} has no report of a benchmark screen",
+            f"dataset {manifest.name} has no report of a benchmark screen",
             "it holds documents before any of them is screened, or an earlier version built it",
             "Build it again.",
         )
-    screened, hits = (_table(store, manifest, name) for name in ("benchmark_items", "contamination"))
-    known = [entry["name"] for entry in manifest["benchmarks"]]
-    if benchmark is not None and benchmark not in known:
-        raise NotFound(f"no benchmark {benchmark!r}", f"this dataset was screened against {', '.join(known) or 'none'}")
+    screened, hits = (store.table(manifest.table(name)) for name in ("benchmark_items", "contamination"))
+    benchmarks = {entry.name: entry for entry in manifest.benchmarks or ()}
+    if benchmark is not None and benchmark not in benchmarks:
+        raise NotFound(
+            f"no benchmark {benchmark!r}", f"this dataset was screened against {', '.join(benchmarks) or 'none'}"
+        )
     for column, wanted in (("benchmark", benchmark), ("item", item)):
         if wanted is not None:
             screened, hits = (t.filter(pc.equal(t.column(column), wanted)) for t in (screened, hits))
@@ -62,34 +65,30 @@ def report(
         rows = [row for row in rows if row["url"] == document or row["doc_id"].startswith(document.lower())]
         if not rows:
             raise NotFound(f"no document {document!r} among the hits", "expected its URL or digits of its doc_id")
-    exempted = _table(store, manifest, "exempted_ngrams").to_pylist() if "exempted_ngrams" in manifest["tables"] else []
-    names = [name for name in known if benchmark in (None, name)]
+    exempted = manifest.table("exempted_ngrams") if "exempted_ngrams" in manifest.tables else None
     return {
-        "action": manifest["recipe"]["decontaminate"]["action"],
-        "benchmarks": [_benchmark(name, manifest, screened, rows) for name in names],
+        "action": manifest.screen_action,
+        "benchmarks": [
+            _benchmark(facts, screened, rows) for name, facts in benchmarks.items() if benchmark in (None, name)
+        ],
         "items": _by(rows, ("benchmark", "item"), "documents"),
         "documents": _by(rows, ("doc_id", "url", "locator"), "items"),
-        "exempted_ngrams": exempted,
-        "planted": manifest["proofs"]["decontaminate"],
+        "exempted_ngrams": store.table(exempted).to_pylist() if exempted else [],
+        "planted": manifest.proofs.decontaminate,
         "cannot_see": list(CANNOT_SEE),
     }
 
 
-def _table(store: Store, manifest: Mapping[str, Any], name: str) -> pa.Table:
-    return store.table(Output.from_json(manifest["tables"][name]))
-
-
-def _benchmark(name: str, manifest: Mapping[str, Any], screened: pa.Table, rows: Sequence[Mapping[str, Any]]) -> dict:
-    (facts,) = (entry for entry in manifest["benchmarks"] if entry["name"] == name)
-    ours = [row for row in rows if row["benchmark"] == name]
-    items = screened.filter(pc.equal(screened.column("benchmark"), name))
+def _benchmark(facts: ScreenedBenchmark, screened: pa.Table, rows: Sequence[Mapping[str, Any]]) -> dict:
+    ours = [row for row in rows if row["benchmark"] == facts.name]
+    items = screened.filter(pc.equal(screened.column("benchmark"), facts.name))
     how = items.column("screened").to_pylist()
     too_short = items.filter(pc.equal(items.column("screened"), "too_short")).column("item").to_pylist()
     return {
-        "benchmark": name,
-        "licence": facts["licence"],
-        "ngram": facts["ngram"],
-        "exact_words": facts["exact_words"],
+        "benchmark": facts.name,
+        "licence": facts.licence,
+        "ngram": facts.ngram,
+        "exact_words": facts.exact_words,
         "screened": {kind: how.count(kind) for kind in ("ngrams", "whole", "too_short")},
         "too_short": too_short,
         "items_found": len({row["item"] for row in ours}),

@@ -10,14 +10,16 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.store import Output, Store
 from corpusmill.store.receipts import unseal
+from corpusmill.typed_json import written
 
 SHOWN = 12
 """Files and checkpoints that the text lists; --json has all."""
 
 
-def chain(store: Store, name: str, digest: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def chain(store: Store, name: str, digest: str, manifest: Manifest) -> dict[str, Any]:
     """The whole chain of one dataset, from what was trained on it back to the files it was read from.
 
     Returns:
@@ -28,21 +30,21 @@ def chain(store: Store, name: str, digest: str, manifest: Mapping[str, Any]) -> 
     return {
         "manifest": digest,
         "name": name,
-        "parents": list(manifest["parents"]),
+        "parents": list(manifest.parents),
         "checkpoints": list(checkpoints(store, digest)),
         "shards": [
-            {"partition": partition, "digest": shard["tokens"]["digest"], "sequences": shard["sequences"]}
-            for partition, content in sorted(manifest["partitions"].items())
-            for shard in content["shards"]
+            {"partition": partition, "digest": shard.tokens.digest, "sequences": shard.sequences}
+            for partition, content in sorted(manifest.partitions.items())
+            for shard in content.shards
         ],
-        "units": _units(store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()),
-        "inputs": list(manifest["inputs"]),
+        "units": _units(store.table(manifest.table("lineage")).to_pylist()),
+        "inputs": written(manifest.inputs),
     }
 
 
-def files_of(store: Store, manifest: Mapping[str, Any]) -> list[tuple[str, dict[str, Output]]]:
+def files_of(store: Store, manifest: Manifest) -> list[tuple[str, dict[str, Output]]]:
     """(source/locator, kind -> object) of every file, in the order of the lineage; of decisions, the last stage's."""
-    table = store.table(Output.from_json(manifest["tables"]["lineage"]))
+    table = store.table(manifest.table("lineage"))
     places: dict[str, dict[str, Output]] = {}
     for row in table.filter(pc.not_equal(table.column("locator"), "")).to_pylist():
         if row["stage"] != "pack":

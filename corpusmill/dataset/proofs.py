@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from corpusmill.dataset.contamination import planted as planted_items
+from corpusmill.dataset.manifest import Manifest
 
 
-def near_duplicates(manifest: Mapping[str, Any]) -> str:
+def near_duplicates(manifest: Manifest) -> str:
     """The self-tests of the benchmark screen and of stage near, a line each."""
-    proof = manifest["proofs"]["near"]
-    lines = planted_items(manifest["proofs"].get("decontaminate", {}))
+    if manifest.proofs is None:
+        return ""
+    proof = manifest.proofs.near
+    lines = planted_items(manifest.proofs.decontaminate)
     lines += [f"signatures   largest |z| {proof['identity']['max_abs_z']:.2f} on made-up pairs of known similarity"]
     if oracle := proof.get("oracle"):
         lines.append(
@@ -31,7 +34,7 @@ def near_duplicates(manifest: Mapping[str, Any]) -> str:
             f"planted      recall {_share(planted['recall'])}, expected {planted['expected_recall']}; precision "
             f"{_share(planted['precision'])}, on edited copies of {planted['documents']} documents"
         )
-    if search := manifest.get("deduplicate"):
+    if search := manifest.deduplicate:
         lines.append(
             f"search       {search['comparisons']:,} pairs compared in {search['rounds']} rounds, largest bucket "
             f"{search['largest_bucket']:,}, {search['crowded_buckets']:,} crowded"

@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
-from corpusmill.store import Output, Store
+from corpusmill.store import Store
 
 WIDTH = 110
 
 
-def sample(store: Store, manifest: Mapping[str, Any], reason: str | None, number: int) -> list[dict[str, Any]]:
+def sample(store: Store, manifest: Manifest, reason: str | None, number: int) -> list[dict[str, Any]]:
     """Rejected documents, the first `number` of each reason in the order of the seeded sample.
 
     Args:
@@ -26,13 +27,13 @@ def sample(store: Store, manifest: Mapping[str, Any], reason: str | None, number
     """
     if number < 1:
         raise UsageError(f"-n {number}", "expected a positive number")
-    if "rejects" not in manifest["tables"]:
+    if "rejects" not in manifest.tables:
         raise NotFound(
-            f"dataset {manifest['name']} has no sample of rejects",
+            f"dataset {manifest.name} has no sample of rejects",
             "it holds documents before any of them is judged",
             "`mill export --all` says of every record where and why it ended.",
         )
-    rows = store.table(Output.from_json(manifest["tables"]["rejects"])).to_pylist()
+    rows = store.table(manifest.table("rejects")).to_pylist()
     known = sorted({row["reason"] for row in rows})
     if reason is not None and reason not in known:
         raise NotFound(f"no document ended for {reason!r}", f"reasons of this dataset: {', '.join(known) or 'none'}")

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from corpusmill.canonical import content_digest
 from corpusmill.dataset import funnel
+from corpusmill.dataset.manifest import Manifest, PackedShard, Partition
 from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store import Output, Store
 
@@ -24,7 +25,7 @@ ALIGNED = ("documents", "language", "measures", "digests", "decisions")
 SUMS = ("documents", "tokens", "text_bytes", "sequences", "padding")
 
 
-def verify(store: Store, manifest: Mapping[str, Any]) -> dict[str, int]:
+def verify(store: Store, manifest: Manifest) -> dict[str, int]:
     """Check a whole dataset.
 
     Args:
@@ -36,10 +37,10 @@ def verify(store: Store, manifest: Mapping[str, Any]) -> dict[str, int]:
     Raises:
         CheckFailed: names the first thing that is not as it should be.
     """
-    for fault in funnel.faults(manifest["funnel"]):
+    for fault in funnel.faults(manifest.funnel):
         raise CheckFailed("the funnel does not add up", fault, "Build the dataset again with this version.")
     checked: dict[str, Output] = {}
-    lineage = _object(store, Output.from_json(manifest["tables"]["lineage"]), "tables.lineage", checked)
+    lineage = _object(store, manifest.table("lineage"), "tables.lineage", checked)
     rows = store.table(lineage).to_pylist()
     for where, output in _named(manifest):
         _object(store, output, where, checked)
@@ -47,8 +48,8 @@ def verify(store: Store, manifest: Mapping[str, Any]) -> dict[str, int]:
         _object(store, Output(*(row[k] for k in ("name", "digest", "content", "size", "rows"))), _place(row), checked)
     documents = _aligned(store, rows)
     _documents_are_those_of_the_funnel(documents, manifest)
-    tokens = sum(_partition(store, name, part) for name, part in sorted(manifest["partitions"].items()))
-    if manifest["partitions"]:  # a dataset of documents has none
+    tokens = sum(_partition(store, name, part) for name, part in sorted(manifest.partitions.items()))
+    if manifest.partitions:  # a dataset of documents has none
         _packed_are_those_of_the_funnel(manifest)
     return {
         "objects": len(checked),
@@ -58,15 +59,15 @@ def verify(store: Store, manifest: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _named(manifest: Mapping[str, Any]) -> Iterator[tuple[str, Output]]:
-    if "tokenizer" in manifest:
-        yield "tokenizer", Output.from_json(manifest["tokenizer"]["output"])
-    for name, output in sorted(manifest["tables"].items()):
-        yield f"tables.{name}", Output.from_json(output)
-    for partition, part in sorted(manifest["partitions"].items()):
-        for i, shard in enumerate(part["shards"]):
-            for kind in ("tokens", "rows", "docs"):
-                yield f"partitions.{partition}.shards[{i}].{kind}", Output.from_json(shard[kind])
+def _named(manifest: Manifest) -> Iterator[tuple[str, Output]]:
+    if manifest.tokenizer:
+        yield "tokenizer", manifest.tokenizer.output
+    for name, output in sorted(manifest.tables.items()):
+        yield f"tables.{name}", output
+    for partition, part in sorted(manifest.partitions.items()):
+        for i, shard in enumerate(part.shards):
+            for kind, output in (("tokens", shard.tokens), ("rows", shard.rows), ("docs", shard.docs)):
+                yield f"partitions.{partition}.shards[{i}].{kind}", output
 
 
 def _object(store: Store, output: Output, where: str, checked: dict[str, Output]) -> Output:
@@ -114,46 +115,45 @@ def _ids(store: Store, row: Mapping[str, Any]) -> pa.ChunkedArray:
     return store.table(output, columns=["doc_id"]).column("doc_id")
 
 
-def _documents_are_those_of_the_funnel(documents: int, manifest: Mapping[str, Any]) -> None:
-    for row in manifest["funnel"]:
-        if row["stage"] == "extract" and row["docs_out"] != documents:
-            raise _wrong(f"the shards hold {documents} documents", f"the funnel says {row['docs_out']} were extracted")
+def _documents_are_those_of_the_funnel(documents: int, manifest: Manifest) -> None:
+    extracted = manifest.row("extract").docs_out
+    if extracted != documents:
+        raise _wrong(f"the shards hold {documents} documents", f"the funnel says {extracted} were extracted")
 
 
-def _packed_are_those_of_the_funnel(manifest: Mapping[str, Any]) -> None:
-    packed = sum(part["documents"] for part in manifest["partitions"].values())
-    kept = manifest["funnel"][-1]["docs_out"]
-    if packed != kept:
-        raise _wrong(f"the partitions hold {packed} documents", f"the funnel says {kept} were packed")
+def _packed_are_those_of_the_funnel(manifest: Manifest) -> None:
+    packed = sum(part.documents for part in manifest.partitions.values())
+    if packed != manifest.documents:
+        raise _wrong(f"the partitions hold {packed} documents", f"the funnel says {manifest.documents} were packed")
 
 
-def _partition(store: Store, name: str, part: Mapping[str, Any]) -> int:
+def _partition(store: Store, name: str, part: Partition) -> int:
     """Sums over the shards of one partition are what the manifest says; returns its tokens."""
     sums = dict.fromkeys(SUMS, 0)
-    for i, shard in enumerate(part["shards"]):
+    for i, shard in enumerate(part.shards):
         counts = _shard(store, shard, part, f"partitions.{name}.shards[{i}]")
         sums = {key: sums[key] + counts[key] for key in SUMS}
     for key in SUMS:
-        if sums[key] != part[key]:
-            raise _wrong(f"partitions.{name}.{key} is {part[key]}", f"its shards hold {sums[key]}")
+        if sums[key] != (stated := getattr(part, key)):
+            raise _wrong(f"partitions.{name}.{key} is {stated}", f"its shards hold {sums[key]}")
     return sums["tokens"]
 
 
-def _shard(store: Store, shard: Mapping[str, Any], part: Mapping[str, Any], where: str) -> dict[str, int]:
-    row_tokens = part["seq_len"] + 1
-    docs = store.table(Output.from_json(shard["docs"]), columns=["tokens", "text_bytes"])
-    lengths = store.table(Output.from_json(shard["rows"]), columns=["doc_lens"]).column("doc_lens")
+def _shard(store: Store, shard: PackedShard, part: Partition, where: str) -> dict[str, int]:
+    row_tokens = part.seq_len + 1
+    docs = store.table(shard.docs, columns=["tokens", "text_bytes"])
+    lengths = store.table(shard.rows, columns=["doc_lens"]).column("doc_lens")
     in_rows = pc.sum(pc.list_flatten(lengths)).as_py() or 0
     tokens = pc.sum(docs.column("tokens")).as_py() or 0
     if in_rows != tokens:
         raise _wrong(f"{where}: its rows hold {in_rows} tokens", f"its documents have {tokens}")
-    sequences = shard["sequences"]
-    if not len(lengths) == sequences == shard["tokens"]["rows"] == sum(group["rows"] for group in shard["payload"]):
+    sequences = shard.sequences
+    if not len(lengths) == sequences == shard.tokens.rows == sum(group.rows for group in shard.payload):
         raise _wrong(f"{where}: it has {len(lengths)} rows", f"the manifest says {sequences} sequences")
-    data = memoryview(store.bytes(Output.from_json(shard["tokens"])))
-    for group in shard["payload"]:
-        start, size = group["offset"], group["rows"] * row_tokens * part["token_bytes"]
-        if zlib.crc32(data[start : start + size]) != group["crc32"]:
+    data = memoryview(store.bytes(shard.tokens))
+    for group in shard.payload:
+        start, size = group.offset, group.rows * row_tokens * part.token_bytes
+        if zlib.crc32(data[start : start + size]) != group.crc32:
             raise _wrong(f"{where}: the rows at byte {start} are not what the manifest says", "crc32 differs")
     return {
         "documents": docs.num_rows,

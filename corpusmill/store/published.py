@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 _OUTPUT_KEYS = {"name", "digest", "content", "size", "rows"}
 
 
-def publish(store: Store, name: str, manifest: Mapping[str, object], why: str, expect_head: str | None) -> str:
+def publish(
+    store: Store, name: str, manifest: Mapping[str, object], why: str, expect_head: str | None, lineage: Output | None
+) -> str:
     """See Store.publish."""
-    if manifest.get("name") != keys.check_dataset(name):
-        raise ValueError(f"the manifest is named {manifest.get('name')!r}, not {name!r}")
-    check_references(store, manifest)
+    keys.check_dataset(name)
+    check_references(store, manifest, lineage)
     data = canonical_json(manifest)
     digest = sha256(data)
     store.create(keys.manifest_name(name, digest), data)
@@ -45,17 +46,15 @@ def publish(store: Store, name: str, manifest: Mapping[str, object], why: str, e
         store.create(keys.history_name(name, number + 1), seal(new))  # whoever won: look at the last entry again
 
 
-def check_references(store: Store, manifest: Mapping[str, object]) -> None:
+def check_references(store: Store, manifest: Mapping[str, object], lineage: Output | None) -> None:
     """Every object that the manifest or its lineage table names is stored, with its size and (where kept) its sha256.
 
     Raises:
         CheckFailed: with the first few that are not.
     """
     wanted = {output.name: output for output in outputs_in(manifest)}
-    tables = manifest.get("tables")
-    if isinstance(tables, Mapping) and "lineage" in tables:
-        lineage = store.table(Output.from_json(tables["lineage"]), ["name", "digest", "size"])
-        for row in lineage.to_pylist():
+    if lineage is not None:
+        for row in store.table(lineage, ["name", "digest", "size"]).to_pylist():
             wanted.setdefault(row["name"], Output(row["name"], row["digest"], None, row["size"], None))
     with ThreadPoolExecutor(16) as pool:
         faults = [fault for fault in pool.map(lambda output: _fault(store, output), wanted.values()) if fault]

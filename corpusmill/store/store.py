@@ -303,18 +303,27 @@ class Store:
 
     # publish
 
-    def publish(self, name: str, manifest: Mapping[str, object], *, why: str, expect_head: str | None = None) -> str:
+    def publish(
+        self,
+        name: str,
+        manifest: Mapping[str, object],
+        *,
+        why: str,
+        expect_head: str | None = None,
+        lineage: Output | None = None,
+    ) -> str:
         """Verify every object the manifest refers to, store it, append to the history; return its digest.
 
         Publishing what is the head already changes nothing.
 
         Args:
             expect_head: refuse if the newest manifest of this name is another one.
+            lineage: a table whose rows name further objects to verify.
 
         Raises:
             CheckFailed: an object is missing or not what the manifest says. Refused: the head has moved.
         """
-        return published.publish(self, name, manifest, why, expect_head)
+        return published.publish(self, name, manifest, why, expect_head, lineage)
 
     def manifest(self, digest: str, name: str | None = None) -> dict[str, Any]:
         """The manifest of this digest, verified. Without `name` all datasets are searched."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from corpusmill.canonical import content_digest
 from corpusmill.errors import CheckFailed, UsageError
 from corpusmill.schema import TOKENS_COLUMN, tokens_schema
+from corpusmill.tokens.row_group import RowGroup
 
 Tokens = NDArray[np.unsignedinteger]
 
@@ -128,21 +129,6 @@ class Tokenizer:
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """Where the rows of one row group lie in their file."""
-
-    offset: int
-    """Of the first row's first byte."""
-    rows: int
-    crc32: int
-    """zlib.crc32 of the rows' bytes."""
-
-    def to_json(self) -> dict[str, int]:
-        """As manifests hold it."""
-        return {"offset": self.offset, "rows": self.rows, "crc32": self.crc32}
-
-
-@dataclass(frozen=True)
 class TokenShard:
     """A token shard that was written and read back."""
 
@@ -226,12 +212,12 @@ def _payload(table: pa.Table, row_bytes: int) -> bytes:
 class MappedShard:
     """Rows of a token shard in memory-mapped form; each row group's bytes are verified once, before their first use."""
 
-    def __init__(self, path: Path, payload: Sequence[Mapping[str, int]], token_bytes: int, seq_len: int) -> None:
+    def __init__(self, path: Path, payload: Sequence[RowGroup], token_bytes: int, seq_len: int) -> None:
         """Map a shard; nothing is read yet.
 
         Args:
             path: a local token shard.
-            payload: its row groups as the manifest has them: offset, rows, crc32.
+            payload: its row groups.
             token_bytes: 2 or 4.
             seq_len: tokens a sequence; a row has one more.
 
@@ -242,12 +228,12 @@ class MappedShard:
         self._dtype = np.dtype(f"<u{token_bytes}")
         self._row_bytes = token_bytes * (seq_len + 1)
         self._payload = tuple(payload)
-        self._starts = np.cumsum([0, *(group["rows"] for group in payload)], dtype=np.int64)
-        offsets = np.array([group["offset"] for group in payload], np.int64)
+        self._starts = np.cumsum([0, *(group.rows for group in payload)], dtype=np.int64)
+        offsets = np.array([group.offset for group in payload], np.int64)
         self._origin = offsets - self._starts[:-1] * self._row_bytes  # row i of group g is at origin[g] + i row_bytes
         self._unverified = set(range(len(payload)))
         size = path.stat().st_size
-        needed = max((group["offset"] + group["rows"] * self._row_bytes for group in payload), default=0)
+        needed = max((group.offset + group.rows * self._row_bytes for group in payload), default=0)
         if size < needed:
             raise CheckFailed(f"{path}: {size} bytes, but its row groups end at byte {needed}", "", "Fetch it again.")
         self._file = np.memmap(path, np.uint8, mode="r")
@@ -278,18 +264,18 @@ class MappedShard:
 
     def _verify(self, number: int) -> None:
         group = self._payload[number]
-        begin, end = group["offset"], group["offset"] + group["rows"] * self._row_bytes
+        begin, end = group.offset, group.offset + group.rows * self._row_bytes
         crc32 = zlib.crc32(self._file[begin:end].data)
-        if crc32 != group["crc32"]:
+        if crc32 != group.crc32:
             raise CheckFailed(
                 f"{self._path}: row group {number} is damaged",
-                f"expected crc32 {group['crc32']:08x}, its bytes give {crc32:08x}",
+                f"expected crc32 {group.crc32:08x}, its bytes give {crc32:08x}",
                 "Delete this copy and fetch the shard again.",
             )
         self._unverified.discard(number)
 
 
-def map_token_shard(path: Path, payload: Sequence[Mapping[str, int]], token_bytes: int, seq_len: int) -> MappedShard:
+def map_token_shard(path: Path, payload: Sequence[RowGroup], token_bytes: int, seq_len: int) -> MappedShard:
     """Open a local token shard for reading rows."""
     return MappedShard(path, payload, token_bytes, seq_len)
 

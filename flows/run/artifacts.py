@@ -14,14 +14,16 @@ from typing import Any
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
-BAR = 24
-"""Width of the longest bar, in characters."""
+from corpusmill.dataset.card import card
+from corpusmill.dataset.funnel import FunnelRow
+from corpusmill.dataset.manifest import Manifest
+
 SAMPLE_REASONS = 12
 SAMPLE_TEXT = 280
 
 
 def show_dataset(
-    name: str, digest: str, manifest: Mapping[str, Any], store_uri: str, rejects: Iterable[Mapping[str, Any]]
+    name: str, digest: str, manifest: Manifest, store_uri: str, rejects: Iterable[Mapping[str, Any]]
 ) -> None:
     """All artifacts of a finished build: `funnel`, `dataset-card`, `rejects-sample`, `manifest`.
 
@@ -29,7 +31,7 @@ def show_dataset(
         rejects: rows of `schema.REJECTS`; the first of each reason is shown.
     """
     create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {name}@{digest[:12]}")
-    create_markdown_artifact(key="dataset-card", markdown=card(name, digest, manifest))
+    create_markdown_artifact(key="dataset-card", markdown=card(manifest, digest))
     create_markdown_artifact(key="rejects-sample", markdown=rejects_sample(rejects))
     create_link_artifact(
         key="manifest",
@@ -39,65 +41,14 @@ def show_dataset(
     )
 
 
-def funnel_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def funnel_rows(manifest: Manifest) -> list[dict[str, Any]]:
     """One row per stage, as in the manifest; reasons in one column, the most frequent first."""
     columns = ("stage", "docs_in", "docs_out", "bytes_in", "bytes_out")
-    return [{**{name: row[name] for name in columns}, "reasons": _reasons(row)} for row in manifest["funnel"]]
+    return [{**{name: getattr(row, name) for name in columns}, "reasons": _reasons(row)} for row in manifest.funnel]
 
 
-def _reasons(row: Mapping[str, Any]) -> str:
-    counts = sorted(
-        ((counts["docs"], reason) for reason, counts in row["reasons"].items()), key=lambda item: (-item[0], item[1])
-    )
-    return ", ".join(f"{reason} {docs:,}" for docs, reason in counts)
-
-
-def card(name: str, digest: str, manifest: Mapping[str, Any]) -> str:
-    """Dataset card: identity, funnel with bars, partitions, inputs."""
-    rows = manifest["funnel"]
-    most = max((row["docs_in"] for row in rows), default=0)
-    lines = [
-        f"# {name}",
-        "",
-        f"manifest `{digest}`",
-        "",
-        "## Funnel",
-        "",
-        "| stage | in | out | | removed because |",
-        "|---|---:|---:|---|---|",
-    ]
-    lines += [
-        f"| {row['stage']} | {row['docs_in']:,} | {row['docs_out']:,} "
-        f"| `{bar(row['docs_out'], most)}` | {_reasons(row) or '–'} |"
-        for row in rows
-    ]
-    lines += [
-        "",
-        "## Partitions",
-        "",
-        "| partition | documents | tokens | sequences | shards |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {partition} | {p['documents']:,} | {p['tokens']:,} | {p['sequences']:,} | {len(p['shards']):,} |"
-        for partition, p in sorted(manifest["partitions"].items())
-    ]
-    size = sum(item["bytes"] or 0 for item in manifest["inputs"])
-    rules = manifest["rules"]
-    lines += [
-        "",
-        f"Made from {len(manifest['inputs']):,} files, {size:,} bytes.",
-        f"Rules `{rules['file']}` version {rules['version']}, seed {manifest['seed']}.",
-        "",
-        f"`mill funnel {name}@{digest[:12]}` gives the same numbers.",
-    ]
-    return "\n".join(lines)
-
-
-def bar(value: int, most: int) -> str:
-    """A bar of block characters; anything above zero shows."""
-    filled = round(BAR * value / most) if most else 0
-    return ("█" * max(filled, 1 if value else 0)).ljust(BAR, "·")
+def _reasons(row: FunnelRow) -> str:
+    return ", ".join(f"{reason} {ended.docs:,}" for reason, ended in row.by_frequency)
 
 
 def rejects_sample(rejects: Iterable[Mapping[str, Any]]) -> str:
@@ -133,7 +84,7 @@ def manifest_link(store_uri: str, name: str, digest: str) -> str:
 def show_ingested(
     name: str,
     newest: str | None,
-    published: Sequence[tuple[str, Mapping[str, Any]]],
+    published: Sequence[tuple[str, Manifest]],
     store_uri: str,
     notes: Sequence[str] = (),
 ) -> None:
@@ -145,23 +96,23 @@ def show_ingested(
     below = "".join(f"\n\n{note}" for note in notes)
     create_markdown_artifact(key="ingested", markdown=ingested_card(name, newest, published) + below)
     for digest, manifest in published:
-        what = f"{name}@{digest[:12]}, {manifest['snapshot']['id']}"
+        what = f"{name}@{digest[:12]}, {manifest.ingested.id}"
         create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {what}")
         link = manifest_link(store_uri, name, digest)
         create_link_artifact(key="manifest", link=link, link_text=f"{name}@{digest}", description=what)
 
 
-def ingested_card(name: str, newest: str | None, published: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def ingested_card(name: str, newest: str | None, published: Sequence[tuple[str, Manifest]]) -> str:
     """What came in, for people."""
     lines = [f"# {name}", ""]
     if not published:
         return "\n".join([*lines, f"Nothing new. The newest manifest is `{newest or 'none'}`."])
     lines += ["| source | snapshot | files | bytes | documents | manifest |", "|---|---|---:|---:|---:|---|"]
     for digest, manifest in published:
-        snapshot, inputs = manifest["snapshot"], manifest["inputs"]
-        counts = (len(inputs), sum(item["bytes"] or 0 for item in inputs), manifest["funnel"][-1]["docs_out"])
+        snapshot = manifest.ingested
+        counts = (len(manifest.inputs), manifest.input_bytes, manifest.documents)
         numbers = " | ".join(f"{count:,}" for count in counts)
-        lines.append(f"| {snapshot['source']} | {snapshot['id']} | {numbers} | `{digest[:16]}` |")
+        lines.append(f"| {snapshot.source} | {snapshot.id} | {numbers} | `{digest[:16]}` |")
     return "\n".join(lines)
 
 

@@ -217,13 +217,15 @@ def dimmed(console: Console) -> Callable[[str], None]:
 def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:
     """Funnel, digest, tags, losses and lineage from the store: as a JSON document, and as text."""
     from corpusmill.dataset import funnel, lineage
+    from corpusmill.dataset.manifest import open_manifest
     from corpusmill.plain_text import table
     from corpusmill.store import open_store
+    from corpusmill.typed_json import written
 
     store = open_store(store_uri)
-    manifest = store.manifest(made.digest, RECIPE)
+    manifest = open_manifest(store, made.digest, RECIPE)
     result = result_of(store, made.run_id)
-    rows = funnel.rows(manifest["funnel"])
+    rows = funnel.rows(manifest.funnel)
     chain = lineage.chain(store, RECIPE, made.digest, manifest)
     lines = [
         table(("stage", "documents", "kept", "of all", "bytes kept"), rows, numbers=(1, 2, 3, 4)),
@@ -239,7 +241,7 @@ def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:
     facts = {
         "name": RECIPE,
         "manifest": made.digest,
-        "funnel": manifest["funnel"],
+        "funnel": written(manifest.funnel),
         "tags": made.tags,
         "training": result,
     }

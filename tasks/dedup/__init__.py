@@ -2,7 +2,7 @@
 
 from tasks.dedup.exact_duplicates import exact
 from tasks.dedup.history import Earlier, earlier
-from tasks.dedup.manifest_facts import facts
+from tasks.dedup.manifest_facts import index_of, searched
 from tasks.dedup.near_duplicates import near
 from tasks.dedup.near_in_parts import near_over
 from tasks.dedup.outcome import FOUND, of_shard
@@ -14,9 +14,10 @@ __all__ = [
     "Found",
     "earlier",
     "exact",
-    "facts",
+    "index_of",
     "near",
     "near_over",
     "of_shard",
     "repeats",
+    "searched",
 ]

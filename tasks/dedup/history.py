@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from corpusmill import schema
 from corpusmill.config import Recipe
+from corpusmill.dataset.manifest import Index, open_manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.kernels.duplicates import jaccard
 from corpusmill.kernels.duplicates.minhash import Shingling
@@ -117,27 +117,26 @@ def earlier(recipe: Recipe, shards: Sequence[Shard], store: Store) -> Earlier | 
     name, newest = store.resolve(ref)
     digests = [newest] if ref != name else [str(entry["manifest"]) for entry in reversed(store.history(name))]
     for digest in digests:
-        manifest = store.manifest(digest, name)
-        index = manifest.get("index")
+        index = open_manifest(store, digest, name).index
         if index is None:
             raise NotFound(
                 f"dataset {name}@{digest[:12]} has no index of what it kept",
                 "deduplicate.against needs one",
                 "Build it with deduplicate.index = true, or name another dataset.",
             )
-        if not ours & set(index["snapshots"]):
+        if not ours & set(index.snapshots):
             return _opened(digest, index, recipe, name)
         if ref != name:
             raise Refused(
                 f"dataset {name}@{digest[:12]} holds snapshots of this build itself",
-                f"both have {', '.join(sorted(ours & set(index['snapshots'])))}",
+                f"both have {', '.join(sorted(ours & set(index.snapshots)))}",
                 f"Name the dataset before it, or just {name!r}, which finds it.",
             )
     return None
 
 
-def _opened(digest: str, index: dict[str, Any], recipe: Recipe, name: str) -> Earlier:
-    wanted, found = settings(recipe), index["settings"]
+def _opened(digest: str, index: Index, recipe: Recipe, name: str) -> Earlier:
+    wanted, found = settings(recipe), index.settings
     if wanted != found:
         keys = sorted(key for key in {**found, **wanted} if found.get(key) != wanted.get(key))
         raise Refused(
@@ -145,11 +144,8 @@ def _opened(digest: str, index: dict[str, Any], recipe: Recipe, name: str) -> Ea
             "; ".join(f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} here" for key in keys),
             "Give deduplicate and seed the same settings, or build the earlier dataset anew.",
         )
-    parts = [
-        Part(part["manifest"] or digest, *(Output.from_json(part[kind]) for kind in ("leaders", "keys", "sets")))
-        for part in index["parts"]
-    ]
-    return Earlier(digest, tuple(index["snapshots"]), tuple(parts))
+    parts = tuple(Part(part.manifest or digest, part.leaders, part.keys, part.sets) for part in index.parts)
+    return Earlier(digest, index.snapshots, parts)
 
 
 def batches(output: Output, columns: Sequence[str], store: Store) -> Iterator[pa.RecordBatch]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corpusmill.config import Recipe
+from corpusmill.dataset.manifest import Index, IndexPart
 from corpusmill.store import Receipt
 from tasks.dedup.history import Earlier, settings, snapshots
 from tasks.dedup.index import KINDS
@@ -13,20 +14,16 @@ from tasks.dedup.passages import Found
 from tasks.shards import Shard
 
 
-def facts(
-    near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, repeated: Found, recipe: Recipe
-) -> dict[str, Any]:
-    """How the search went, what passages were repeated, and the index where the build made one."""
-    search = {name: value for name, value in near.facts.items() if name != "proof"}
-    sections = {"deduplicate": {**search, **repeated.summaries}}
-    return sections if "leaders" not in near.outputs else {**sections, "index": _section(near, shards, earlier, recipe)}
+def searched(near: Receipt, repeated: Found) -> dict[str, Any]:
+    """How the search went, and what passages were repeated."""
+    return {name: value for name, value in near.facts.items() if name != "proof"} | repeated.summaries
 
 
-def _section(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, recipe: Recipe) -> dict[str, Any]:
+def index_of(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, recipe: Recipe) -> Index | None:
+    """The index of this build and of those before it; None where the build made none."""
+    if "leaders" not in near.outputs:
+        return None
     held = set(snapshots(shards)) | set(earlier.snapshots if earlier else ())
-    parts: list[dict[str, Any]] = [
-        {"manifest": part.manifest, **{kind: table.to_json() for kind, table in zip(KINDS, part.tables, strict=True)}}
-        for part in (earlier.parts if earlier else ())
-    ]
-    parts.append({"manifest": None, **{kind: near.outputs[kind].to_json() for kind in KINDS}})
-    return {"settings": settings(recipe), "snapshots": sorted(held), "parts": parts}
+    before = [IndexPart(part.manifest, *part.tables) for part in (earlier.parts if earlier else ())]
+    ours = IndexPart(None, **{kind: near.outputs[kind] for kind in KINDS})
+    return Index(settings(recipe), tuple(sorted(held)), (*before, ours))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from corpusmill.dataset.manifest import Manifest, open_manifest
 from corpusmill.errors import NotFound, Unavailable, UsageError
 from corpusmill.readers.text import clean_text
 from corpusmill.store import Store, open_store
@@ -55,7 +56,7 @@ def texts(sources: Sequence[str], store: str, field: str = "text", by_line: bool
                 name, digest = opened.resolve(source)
             except (NotFound, UsageError) as err:
                 raise NotFound(f"{source}: no such file or folder", f"and no dataset: {err.what}", err.do) from err
-            yield from _dataset_texts(opened, opened.manifest(digest, name))
+            yield from _dataset_texts(opened, open_manifest(opened, digest, name))
 
 
 def _file_texts(path: Path, field: str, by_line: bool) -> Iterator[str]:
@@ -146,7 +147,7 @@ def _damaged(path: Path, reason: str) -> Unavailable:
     return Unavailable(f"{path} is {reason}", "expected a whole file, plain or compressed", "Fetch it again.")
 
 
-def _dataset_texts(store: Store, manifest: Mapping[str, Any]) -> Iterator[str]:
+def _dataset_texts(store: Store, manifest: Manifest) -> Iterator[str]:
     from tasks.queries.export import rows
 
     for row in rows(store, manifest):

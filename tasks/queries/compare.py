@@ -16,6 +16,7 @@ import pyarrow as pa
 from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.dataset.lineage import files_of
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.measured import measured_batch
 from corpusmill.store import Output, Receipt, Store
 from tasks.filter import decide_rows
@@ -27,9 +28,7 @@ from tasks.views import layers, overlay
 SIDES = ("both", "only_a", "only_b", "neither")
 
 
-def compare(
-    a: Recipe, b: Recipe, store: Store, manifest: Mapping[str, Any], samples: int, run: Runner
-) -> dict[str, Any]:
+def compare(a: Recipe, b: Recipe, store: Store, manifest: Manifest, samples: int, run: Runner) -> dict[str, Any]:
     """How two recipes decide about the documents of a dataset at stages `language` and `filter`.
 
     Returns:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corpusmill.dataset.manifest import Manifest, open_manifest
 from corpusmill.errors import Refused, UsageError
 from corpusmill.store import Output, Store
 from tasks.folders import made as made_folder
@@ -59,7 +60,7 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
     handle, partial = tempfile.mkstemp(prefix=".export-", dir=out)
     try:
         with os.fdopen(handle, "wb") as to:
-            for row in rows(store, store.manifest(digest), raw=raw):
+            for row in rows(store, open_manifest(store, digest), raw=raw):
                 if everything or (row["doc_id"] is not None and row["stage"] is None):
                     line = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
                     to.write(line)
@@ -74,7 +75,7 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
     return Exported(file, lines, size, sha.hexdigest())
 
 
-def rows(store: Store, manifest: Mapping[str, Any], *, raw: bool = False) -> Iterator[dict[str, Any]]:
+def rows(store: Store, manifest: Manifest, *, raw: bool = False) -> Iterator[dict[str, Any]]:
     """A row for every record ever read, in the order of files and records."""
     packed = _packed(store, manifest)
     for locator, objects in _by_file(store, manifest):
@@ -94,14 +95,14 @@ def rows(store: Store, manifest: Mapping[str, Any], *, raw: bool = False) -> Ite
             }
 
 
-def _by_file(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Output]]]:
+def _by_file(store: Store, manifest: Manifest) -> Iterator[tuple[str, dict[str, Output]]]:
     """(locator, kind -> object) of every source file; of the decisions, those of the last stage."""
     places: dict[str, dict[str, Output]] = {}
-    for row in store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist():
+    for row in store.table(manifest.table("lineage")).to_pylist():
         output = Output(*(row[key] for key in ("name", "digest", "content", "size", "rows")))
         places.setdefault(row["locator"], {})[row["kind"]] = output  # later stages come later in the table
-    for source in manifest["inputs"]:
-        yield source["locator"], places[f"{source['source']}/{source['locator']}"]
+    for file in manifest.inputs:
+        yield file.locator, places[f"{file.source}/{file.locator}"]
 
 
 def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw: bool) -> dict[bytes, dict[str, Any]]:
@@ -125,10 +126,10 @@ def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw:
     return fates
 
 
-def _packed(store: Store, manifest: Mapping[str, Any]) -> set[bytes]:
+def _packed(store: Store, manifest: Manifest) -> set[bytes]:
     found: set[bytes] = set()
-    for part in manifest["partitions"].values():
-        for shard in part["shards"]:
-            column = store.table(Output.from_json(shard["docs"]), columns=["doc_id"]).column("doc_id")
+    for part in manifest.partitions.values():
+        for shard in part.shards:
+            column = store.table(shard.docs, columns=["doc_id"]).column("doc_id")
             found.update(column.to_pylist())
     return found

@@ -13,6 +13,7 @@ import pytest
 
 from corpusmill.dataset import funnel
 from corpusmill.store import open_store
+from corpusmill.typed_json import read
 from mill import cli
 from mill.demo.crawl import make
 
@@ -71,7 +72,7 @@ def test_build_answers_with_one_document(built, here):
     assert built["name"] == "demo"
     assert built["units_run"] > 40
     assert built["units_reused"] == 0
-    assert funnel.faults(built["funnel"]) == []
+    assert funnel.faults(read(tuple[funnel.FunnelRow, ...], built["funnel"])) == []
     assert (here / ".corpusmill" / "store" / "STORE.json").is_file()
     assert built["partitions"]["crawl"]["tokens"] > 10_000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from corpusmill.dataset import funnel
+from corpusmill.dataset.manifest import Manifest, open_manifest, publish
 from corpusmill.dataset.verify import verify
 from corpusmill.errors import CheckFailed
 from corpusmill.store import Output, Store, Unit, open_store
@@ -102,7 +104,7 @@ def test_a_sound_dataset_is_verified(capsys, tiny):
     assert found["ok"]
     assert found["manifest"] == tiny[1]
     assert (found["checked"]["documents"], found["checked"]["tokens"]) == (5, 10)
-    lineage = tiny[0].table(Output.from_json(tiny[0].manifest(tiny[1])["tables"]["lineage"]))
+    lineage = tiny[0].table(open_manifest(*tiny).table("lineage"))
     assert found["checked"]["objects"] == len(set(lineage.column("digest").to_pylist())) + 2
 
 
@@ -112,7 +114,7 @@ def test_a_sound_dataset_is_verified(capsys, tiny):
 @pytest.mark.parametrize("how", ["a flipped bit", "cut short", "gone"])
 def test_damage_anywhere_ends_with_4_and_names_the_object(capsys, tiny, kind, how):
     store, digest = tiny
-    lineage = store.table(Output.from_json(store.manifest(digest)["tables"]["lineage"])).to_pylist()
+    lineage = store.table(open_manifest(store, digest).table("lineage")).to_pylist()
     row = next(row for row in lineage if row["kind"] == kind)
     output = Output(*(row[key] for key in ("name", "digest", "content", "size", "rows")))
     data = bytearray(store.bytes(output))
@@ -137,16 +139,16 @@ def test_a_damaged_manifest_ends_with_4(capsys, tiny):
     assert digest in capsys.readouterr().err
 
 
-def changed(manifest: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+def changed(manifest: Manifest, path: str, value: object) -> Manifest:
     """The manifest with another value at a dotted path."""
-    copy = json.loads(json.dumps(manifest))
+    copy = json.loads(json.dumps(manifest.to_json()))
     *parents, leaf = [int(part) if part.isdigit() else part for part in path.split(".")]
     place = copy
     for part in parents:
         place = place[part]
     assert place[leaf] != value
     place[leaf] = value
-    return copy
+    return Manifest.from_json(copy)
 
 
 @pytest.mark.parametrize(
@@ -168,13 +170,13 @@ def changed(manifest: dict[str, Any], path: str, value: object) -> dict[str, Any
 def test_a_manifest_that_says_something_false_is_found_out(tiny, path, value, expected):
     store, digest = tiny
     with pytest.raises(CheckFailed, match=expected):
-        verify(store, changed(store.manifest(digest), path, value))
+        verify(store, changed(open_manifest(store, digest), path, value))
 
 
 def test_rows_that_do_not_fit_their_documents_are_found_out(tiny):
     store, digest = tiny
-    manifest = store.manifest(digest)
-    lineage = store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()
+    manifest = open_manifest(store, digest)
+    lineage = store.table(manifest.table("lineage")).to_pylist()
     of = {kind: [row for row in lineage if row["kind"] == kind] for kind in ("decisions", "language")}
     for kind, expected in (("language", "rows"), ("decisions", "doc_id differs|rows")):
         first, second = of[kind]
@@ -224,19 +226,16 @@ def test_export_of_the_kept_never_overwrites(capsys, tiny, tmp_path):
 
 def test_a_document_that_no_shard_holds_ended_in_pack(capsys, tiny, tmp_path):
     store, digest = tiny
-    manifest = store.manifest(digest)
-    manifest["partitions"] = {}
-    other = store.publish("tiny", manifest, why="test")
+    other = publish(store, replace(open_manifest(store, digest), partitions={}), why="test")
     done = answer(capsys, "export", other, "--all", "-o", str(tmp_path / "out"))
     lines = [json.loads(line) for line in Path(done["file"]).read_text(encoding="utf-8").splitlines()]
     assert [line["reason"] for line in lines if line["stage"] == "pack"] == ["empty_document", "empty_document"]
 
 
 def test_the_funnel_identity_names_the_row_and_the_unit(tiny):
-    rows = tiny[0].manifest(tiny[1])["funnel"]
+    rows = open_manifest(*tiny).funnel
     assert funnel.faults(rows) == []
-    broken = [dict(row) for row in rows]
-    broken[4]["docs_in"] += 1
+    broken = [replace(row, docs_in=row.docs_in + (i == 4)) for i, row in enumerate(rows)]
     assert funnel.faults(broken) == [
         "3 docs leave filter, 4 enter decontaminate",
         "stage decontaminate: 4 docs in, 3 out, 0 with a reason",

@@ -16,6 +16,7 @@ from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels.quality.calibration import wilson
 from corpusmill.rulebook import check, rules_of
 from corpusmill.store import Output, Store, open_store
+from corpusmill.typed_json import written
 from mill import cli
 from tasks.chain import Built, build
 from tasks.queries.compare import compare
@@ -82,24 +83,20 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("CORPUSMILL_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
-def row_of(manifest: dict[str, Any], stage: str) -> dict[str, Any]:
-    return next(row for row in manifest["funnel"] if row["stage"] == stage)
-
-
 def test_whatif_says_what_a_build_with_the_moved_bound_does_and_that_build_judges_nothing_again(made: Made) -> None:
     found = made.ask("too_few_words.min=115")
-    before = row_of(made.built.manifest, "filter")
-    assert found["funnel"][1]["before"] == {"docs_in": before["docs_in"]} | {
-        name: before[name] for name in ("docs_out", "bytes_out", "words_out")
+    before = made.built.manifest.row("filter")
+    assert found["funnel"][1]["before"] == {"docs_in": before.docs_in} | {
+        name: getattr(before, name) for name in ("docs_out", "bytes_out", "words_out")
     }
     again = build(recipe_with(made.root, rule_file(made.folder, 115)), made.store, serial)
-    after = row_of(again.manifest, "filter")
-    assert after["docs_out"] != before["docs_out"], "the move must change something"
-    assert found["funnel"][1]["after"] == {"docs_in": after["docs_in"]} | {
-        name: after[name] for name in ("docs_out", "bytes_out", "words_out")
+    after = again.manifest.row("filter")
+    assert after.docs_out != before.docs_out, "the move must change something"
+    assert found["funnel"][1]["after"] == {"docs_in": after.docs_in} | {
+        name: getattr(after, name) for name in ("docs_out", "bytes_out", "words_out")
     }
-    assert found["reasons"]["after"]["too_few_words"] == after["reasons"]["too_few_words"]
-    assert found["lost"]["docs"] == before["docs_out"] - after["docs_out"]
+    assert found["reasons"]["after"]["too_few_words"] == written(after.reasons["too_few_words"])
+    assert found["lost"]["docs"] == before.docs_out - after.docs_out
     assert found["gained"]["docs"] == 0
     assert set(again.units_run) & {"extract", "judge"} == set()
     assert again.units_run["filter"] == 2
@@ -110,8 +107,8 @@ def test_whatif_knows_a_recipe_that_keeps_every_language(made: Made) -> None:
     every = build(recipe_with(made.root, rule_file(made.folder, 60), language={"keep": ["*"]}), made.store, serial)
     found = whatif(made.store, every.digest, every.manifest, ["too_few_words.min=115"], 0)
     assert "other_language" not in found["reasons"]["before"]
-    language, filtered = (row_of(every.manifest, stage) for stage in ("language", "filter"))
-    assert found["reasons"]["before"] == language["reasons"] | filtered["reasons"]
+    language, filtered = (every.manifest.row(stage) for stage in ("language", "filter"))
+    assert found["reasons"]["before"] == written({**language.reasons, **filtered.reasons})
     assert found["lost"]["docs"] > 0
 
 
@@ -180,20 +177,20 @@ def test_a_bound_looser_than_a_floor_is_refused_by_check_and_by_whatif(made: Mad
 def test_documents_below_a_floor_are_counted_as_that_and_add_up(made: Made) -> None:
     floored = recipe_with(made.root, rule_file(made.folder, 118), judge={"floors": {"word_count": {"min": 115}}})
     built = build(floored, made.store, serial)
-    reasons = row_of(built.manifest, "filter")["reasons"]
-    assert reasons["below_floor"]["docs"] > 0
+    reasons = built.manifest.row("filter").reasons
+    assert reasons["below_floor"].docs > 0
     found = whatif(made.store, built.digest, built.manifest, ["too_few_words.min=116"], 0)
-    assert found["reasons"]["after"]["below_floor"] == reasons["below_floor"]
+    assert found["reasons"]["after"]["below_floor"] == written(reasons["below_floor"])
 
 
 def test_recipes_are_compared_document_by_document(made: Made) -> None:
     other = recipe_with(made.root, rule_file(made.folder, 115))
     found = compare(made.recipe, other, made.store, made.built.manifest, 2, serial)
     kept = {side: found["kept"][side]["docs"] for side in found["kept"]}
-    documents = row_of(made.built.manifest, "extract")["docs_out"]
+    documents = made.built.manifest.row("extract").docs_out
     assert sum(kept.values()) == documents == sum(row["docs"] for row in found["reasons"])
     assert kept["only_b"] == 0 < kept["only_a"]
-    assert kept["both"] + kept["only_a"] == row_of(made.built.manifest, "filter")["docs_out"]
+    assert kept["both"] + kept["only_a"] == made.built.manifest.row("filter").docs_out
     assert {"a": None, "b": "too_few_words", "docs": kept["only_a"]} in found["reasons"]
     assert {sample["reason"] for sample in found["samples"]["only_a"]} == {"too_few_words"}
 
@@ -240,10 +237,10 @@ def test_a_measure_from_outside_the_repository_is_measured_and_ruled_by(
     )
     own = {"own": {"shouting": {"function": "my_measures:shouting"}}}
     built = build(recipe_with(made.root, str(rules), judge=own), made.store, serial)
-    assert row_of(built.manifest, "filter")["docs_out"] == 0
-    assert row_of(built.manifest, "filter")["reasons"]["long_words"]["docs"] > 0
+    assert built.manifest.row("filter").docs_out == 0
+    assert built.manifest.row("filter").reasons["long_words"].docs > 0
     assert built.units_run["judge"] == 2, "a file each, of the new group alone"
-    lineage = made.store.table(Output.from_json(built.manifest["tables"]["lineage"]))
+    lineage = made.store.table(built.manifest.table("lineage"))
     assert "own:shouting" in lineage.column("kind").to_pylist()
     bad = {"own": {"shouting": {"function": "my_measures:wrong"}}}
     with pytest.raises(UsageError, match="gave 1 numbers for"):
@@ -356,15 +353,15 @@ def test_classifier_and_perplexity_are_judged_bounded_spared_and_cut_into_parts(
     recipe = recipe_with(made.root, rule_file(made.folder, 95), judge=judge)
     built = build(recipe, made.store, serial)
     assert built.units_run["judge"] == 4, "two new groups of two files"
-    assert set(built.manifest["models"]) >= {"language", "quality:harbour", "perplexity"}
-    assert {name for name in built.manifest["partitions"] if name != "heldout"} <= {"made-harbour0", "made-harbour1"}
+    assert set(built.manifest.models) >= {"language", "quality:harbour", "perplexity"}
+    assert {name for name in built.manifest.partitions if name != "heldout"} <= {"made-harbour0", "made-harbour1"}
     found = quantiles(made.store, built.digest, built.manifest, "perplexity_bits", 0.5)
     everything = found["rows"][0]
     assert everything["language"] is None
-    assert everything["docs"] == row_of(built.manifest, "filter")["docs_out"]
+    assert everything["docs"] == built.manifest.row("filter").docs_out
     assert everything["unknown"] == 0
     assert everything["percents"]["1"] <= everything["percents"]["50"] <= everything["percents"]["99"]
-    lineage = made.store.table(Output.from_json(built.manifest["tables"]["lineage"])).to_pylist()
+    lineage = made.store.table(built.manifest.table("lineage")).to_pylist()
     spared = 0
     for row in lineage:
         if row["kind"] == "perplexity":
@@ -375,9 +372,9 @@ def test_classifier_and_perplexity_are_judged_bounded_spared_and_cut_into_parts(
     strict = {**judge, "quality": {"harbour": {"model": classifier, "min_score": bound}}}
     cut = build(recipe_with(made.root, rule_file(made.folder, 95), judge=strict), made.store, serial)
     assert "judge" not in cut.units_run, "a bound on a score judges nothing again"
-    left = row_of(cut.manifest, "filter")
-    assert 0 < left["docs_out"] < everything["docs"]
-    assert left["reasons"]["low_quality"]["docs"] == everything["docs"] - left["docs_out"] == asked["lost"]["docs"]
+    left = cut.manifest.row("filter")
+    assert 0 < left.docs_out < everything["docs"]
+    assert left.reasons["low_quality"].docs == everything["docs"] - left.docs_out == asked["lost"]["docs"]
     assert [row["reason"] for row in asked["overlap"]] == ["low_quality"]
     monkeypatch.setenv("CORPUSMILL_STORE", str(made.store.uri))
     ref = f"golden@{built.digest}"

@@ -58,7 +58,7 @@ def built(crawl: Path, data_dir: Path, tmp_path_factory) -> tuple[Built, Path]:
 
 
 def outputs(store, manifest, kind: str) -> list[tuple[str, Output]]:
-    rows = store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()
+    rows = store.table(manifest.table("lineage")).to_pylist()
     names = ("name", "digest", "content", "size", "rows")
     return [(r["locator"], Output(*(r[n] for n in names))) for r in rows if r["kind"] == kind]
 
@@ -75,14 +75,14 @@ def test_a_build_with_nothing_to_do_starts_no_worker(built, crawl, data_dir):
 
 
 def test_funnel_adds_up_in_documents_bytes_and_words(built):
-    rows = built[0].manifest["funnel"]
+    rows = built[0].manifest.funnel
     assert funnel.faults(rows) == []
-    assert [row["stage"] for row in rows] == [
+    assert [row.stage for row in rows] == [
         "acquire", "extract", "language", "filter", "decontaminate", "exact", "near", "pack",
     ]  # fmt: skip
-    reasons = {reason for row in rows for reason in row["reasons"]}
+    reasons = {reason for row in rows for reason in row.reasons}
     assert {"redirect", "revisit", "not_html", "other_language", "contaminated", "near_duplicate"} <= reasons
-    assert rows[-1]["docs_out"] > 50
+    assert rows[-1].docs_out > 50
 
 
 def test_every_response_and_revisit_of_the_crawl_has_exactly_one_outcome(built, crawl):
@@ -119,7 +119,7 @@ def test_every_duplicate_names_a_kept_document_verified_to_be_similar(built):
 
 def test_documents_with_planted_benchmark_items_are_named(built, crawl):
     result, _ = built
-    proof = result.manifest["proofs"]["decontaminate"]
+    proof = result.manifest.proofs.decontaminate
     assert proof["planted"] == proof["found"] > 0
     assert proof["false_hits"] == 0
 

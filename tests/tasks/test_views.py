@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from corpusmill.config import Recipe, parse_recipe
-from corpusmill.store import Output, Store, open_store
+from corpusmill.dataset.funnel import FunnelRow
+from corpusmill.store import Store, open_store
 from corpusmill.tokens import shards
 from tasks.chain import Built, build
 from tasks.queries.export import export
@@ -83,8 +84,8 @@ class Made:
         )
         self.built: Built = build(self.recipe, self.store, serial)
 
-    def row(self, stage: str) -> dict[str, Any]:
-        return next(row for row in self.built.manifest["funnel"] if row["stage"] == stage)
+    def row(self, stage: str) -> FunnelRow:
+        return self.built.manifest.row(stage)
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +112,13 @@ def test_exports_are_final_and_raw_only_when_asked(made: Made, tmp_path: Path) -
 
 def test_tokens_hold_no_personal_data_and_no_cut_line(made: Made) -> None:
     manifest = made.built.manifest
-    vocabulary = shards.Tokenizer(made.store.bytes(Output.from_json(manifest["tokenizer"]["output"])))
+    vocabulary = shards.Tokenizer(made.store.bytes(manifest.vocabulary.output))
     texts = ""
-    for part in manifest["partitions"].values():
-        for shard in part["shards"]:
-            table = made.store.table(Output.from_json(shard["tokens"]))
+    for part in manifest.partitions.values():
+        for shard in part.shards:
+            table = made.store.table(shard.tokens)
             for row in table.column(0).to_pylist():
-                ids = memoryview(row).cast({2: "H", 4: "I"}[part["token_bytes"]]).tolist()
+                ids = memoryview(row).cast({2: "H", 4: "I"}[part.token_bytes]).tolist()
                 texts += vocabulary.decode(ids)
     assert "<EMAIL>" in texts
     assert "brightmail" not in texts
@@ -125,7 +126,7 @@ def test_tokens_hold_no_personal_data_and_no_cut_line(made: Made) -> None:
 
 
 def test_rejects_are_masked_too(made: Made) -> None:
-    rejects = made.store.table(Output.from_json(made.built.manifest["tables"]["rejects"])).to_pylist()
+    rejects = made.store.table(made.built.manifest.table("rejects")).to_pylist()
     assert {row["reason"] for row in rejects} >= {"personal_data", "exact_duplicate"}
     for row in rejects:
         assert "brightmail" not in (row["text"] or "") + (row["keeper_text"] or "")
@@ -144,15 +145,15 @@ def test_documents_with_more_than_the_bound_end_as_personal_data(made: Made) -> 
 
 def test_the_funnel_says_what_edits_and_masks_took(made: Made) -> None:
     row = made.row("pack")
-    assert row["docs_in"] == row["docs_out"]
-    edited = row["reasons"]["edited"]
-    assert edited["docs"] == 0
-    assert row["bytes_in"] == row["bytes_out"] + edited["bytes"]
-    assert row["words_in"] == row["words_out"] + edited["words"]
+    assert row.docs_in == row.docs_out
+    edited = row.reasons["edited"]
+    assert edited.docs == 0
+    assert row.bytes_in == row.bytes_out + edited.bytes
+    assert row.words_in == row.words_out + edited.words
     # Of each page: its title, the link Home and the short line, with their line breaks; a mask for an address.
     each = len("Home\n") + len(f"{SHORT}\n") + len(MAIL) - len("<EMAIL>")
     titles = sum(len(f"{subject}\n") for subject in golden.SUBJECTS)
-    assert edited["bytes"] == each * row["docs_in"] + titles
+    assert edited.bytes == each * row.docs_in + titles
 
 
 def test_a_moved_rule_recomputes_no_edit_and_another_edit_recomputes_what_reads_them(

@@ -12,6 +12,7 @@ from corpusmill.canonical import content_digest, digest_of
 from corpusmill.schema import PACK_DOCS, PACK_ROWS
 from corpusmill.store import Draft, Store, Unit, open_store
 from corpusmill.tokens.shards import write_token_shard
+from tests.manifests import EMPTY
 
 VOCAB = 97
 SEQ_LEN = 48
@@ -98,6 +99,7 @@ def publish_dataset(
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = store.commit(Unit("tokenizer", 1, {}, (str(seed),)), {"tokenizer": store.draft_bytes(b"{}")})
     manifest = {
+        **EMPTY,
         "format": 1,
         "name": name,
         "seed": seed,
@@ -112,6 +114,5 @@ def publish_dataset(
             "books": _partition(store, folder, documents(count // 4, seed + 1), seq_len, shards=1),
             "heldout": _partition(store, folder, documents(count // 10, seed + 2), seq_len, shards=1),
         },
-        "parents": [],
     }
     return store.publish(name, manifest, why="a test")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.places import SHIPPED
+from tests import manifests
 from tests.training.toy import CONFIG, Toy, config
 from training.config import load_train_config, plan_of
 
@@ -29,24 +31,24 @@ def test_heads_must_fit_the_width() -> None:
         config("model.heads=3")
 
 
+def dataset(**sequences: int) -> Manifest:
+    """Partitions of these sizes."""
+    return manifests.made(partitions={name: manifests.partition(size) for name, size in sequences.items()})
+
+
 def test_a_stage_without_weights_draws_partitions_by_size() -> None:
     sizes = {"a": 900, "b": 90, "c": 1}
-    manifest = {
-        "name": "d",
-        "partitions": {n: {"sequences": s} for n, s in sizes.items()} | {"heldout": {"sequences": 50}},
-    }
-    plan = plan_of(config("mixture.stage=[{steps=100}]"), manifest)
+    plan = plan_of(config("mixture.stage=[{steps=100}]"), dataset(**sizes, heldout=50))
     assert plan.partitions == ("a", "b", "c")
     assert plan.stages[0].weights == {"a": 232, "b": 23, "c": 1}
     assert plan.total == 800
 
 
 def test_held_out_text_cannot_be_drawn() -> None:
-    manifest = {"name": "d", "partitions": {"crawl": {"sequences": 500}, "heldout": {"sequences": 500}}}
     with pytest.raises(UsageError, match="draws from heldout"):
-        plan_of(config("mixture.stage=[{steps=1, weights={heldout=1}}]"), manifest)
+        plan_of(config("mixture.stage=[{steps=1, weights={heldout=1}}]"), dataset(crawl=500, heldout=500))
     with pytest.raises(NotFound, match="no training sequences"):
-        plan_of(config(), {"name": "d", "partitions": {"heldout": {"sequences": 500}}})
+        plan_of(config(), dataset(heldout=500))
 
 
 def test_run_id_is_decided_by_what_and_not_by_where(toy: Toy) -> None:

@@ -10,25 +10,25 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from corpusmill.dataset.manifest import open_manifest
 from corpusmill.errors import CheckFailed
-from corpusmill.store import Output
 from tests.training.packed import ROWS_PER_GROUP, SEQ_LEN
 from tests.training.toy import Toy
 from training.data import IGNORED, Loader, Partition, batch_digest
 
 
 def partition(toy: Toy, name: str = "crawl") -> Partition:
-    return Partition(toy.open(), toy.open().manifest(toy.manifest)["partitions"][name])
+    return Partition(toy.open(), open_manifest(toy.open(), toy.manifest).partitions[name])
 
 
 def stored_rows(toy: Toy) -> tuple[np.ndarray, list[list[int]]]:
     """All rows of partition `crawl` and their piece lengths, read as an ordinary Parquet reader reads them."""
     store = toy.open()
     rows, lengths = [], []
-    for shard in store.manifest(toy.manifest)["partitions"]["crawl"]["shards"]:
-        table = pq.read_table(store.local_path(Output.from_json(shard["tokens"])))
+    for shard in open_manifest(store, toy.manifest).partitions["crawl"].shards:
+        table = pq.read_table(store.local_path(shard.tokens))
         rows += [np.frombuffer(raw, "<u2") for raw in table["tokens"].to_pylist()]
-        lengths += store.table(Output.from_json(shard["rows"]))["doc_lens"].to_pylist()
+        lengths += store.table(shard.rows)["doc_lens"].to_pylist()
     return np.stack(rows).astype(np.int64), lengths
 
 
@@ -59,7 +59,7 @@ def test_labels_are_the_next_token_of_the_same_document(toy: Toy) -> None:
 
 def test_text_bytes_of_all_rows_are_those_of_the_documents(toy: Toy) -> None:
     crawl = partition(toy)
-    expected = toy.open().manifest(toy.manifest)["partitions"]["crawl"]["text_bytes"]
+    expected = open_manifest(toy.open(), toy.manifest).partitions["crawl"].text_bytes
     assert crawl.text_bytes(np.arange(crawl.sequences)) == pytest.approx(expected)
     assert crawl.text_bytes(np.array([], np.int64)) == 0
 
@@ -93,10 +93,10 @@ def test_a_flipped_bit_in_a_shard_is_found_before_it_is_trained_on(toy: Toy, tmp
     copy = tmp_path / "store"
     shutil.copytree(toy.uri, copy)
     damaged = Toy(str(copy), toy.manifest, toy.other)
-    shard = damaged.open().manifest(toy.manifest)["partitions"]["crawl"]["shards"][0]
-    path = copy / shard["tokens"]["name"]
+    shard = open_manifest(damaged.open(), toy.manifest).partitions["crawl"].shards[0]
+    path = copy / shard.tokens.name
     data = bytearray(path.read_bytes())
-    data[shard["payload"][1]["offset"] + 100] ^= 4
+    data[shard.payload[1].offset + 100] ^= 4
     path.chmod(0o644)
     path.write_bytes(data)
     with pytest.raises(CheckFailed, match="damaged"):

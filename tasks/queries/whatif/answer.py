@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusmill.dataset.lineage import files_of
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.store import Output, Store
 from tasks.queries.whatif.moves import moved, of_dataset
@@ -21,9 +22,7 @@ from tasks.views import LAYERS, overlay
 UNITS = ("docs", "bytes", "words")
 
 
-def whatif(
-    store: Store, digest: str, manifest: Mapping[str, Any], moves: Sequence[str], samples: int
-) -> dict[str, Any]:
+def whatif(store: Store, digest: str, manifest: Manifest, moves: Sequence[str], samples: int) -> dict[str, Any]:
     """What a dataset's stages `language` and `filter` would keep with other bounds.
 
     Args:
@@ -38,7 +37,7 @@ def whatif(
         UsageError: no such bound, or a bound looser than a floor.
     """
     before, rules = of_dataset(store, manifest)
-    after = moved(manifest["recipe"], rules, moves)
+    after = moved(manifest.recipe, rules, moves)
     with measures_of(store, digest, manifest, before) as db:
         began = time.perf_counter()
         answer = _compare(db, before, after, manifest)
@@ -50,7 +49,7 @@ def whatif(
 
 
 def _compare(
-    db: duckdb.DuckDBPyConnection, before: tuple[Bound, ...], after: tuple[Bound, ...], manifest: Mapping[str, Any]
+    db: duckdb.DuckDBPyConnection, before: tuple[Bound, ...], after: tuple[Bound, ...], manifest: Manifest
 ) -> dict[str, Any]:
     """Everything but the samples. Only documents about which a moved bound changes its mind are looked at."""
     changed = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
@@ -90,13 +89,8 @@ def _compare(
         },
         "overlap": _overlap(db, before, changed),
         "estimate": "tokens: words times the dataset's tokens a word",
-        "not_recomputed": [row["stage"] for row in manifest["funnel"] if _of_text(row) and row["stage"] not in STAGES],
+        "not_recomputed": [row.stage for row in manifest.funnel if row.has_text and row.stage not in STAGES],
     }
-
-
-def _of_text(row: Mapping[str, Any]) -> bool:
-    """Whether documents have their text when they enter this row of the funnel."""
-    return row["words_in"] is not None
 
 
 def _by_reason(ended: Mapping[int, Mapping[str, int]], bounds: Sequence[Bound]) -> dict[str, dict[str, int]]:
@@ -117,10 +111,9 @@ def _add(to: dict[str, int], sizes: Mapping[str, int], sign: int = 1) -> None:
         to[unit] += sign * sizes[unit]
 
 
-def _tokens_per_word(manifest: Mapping[str, Any]) -> float:
-    tokens = sum(part["tokens"] for part in manifest["partitions"].values())
-    words = next(row["words_out"] for row in manifest["funnel"] if row["stage"] == "pack")
-    return float(tokens) / words if words else 0.0
+def _tokens_per_word(manifest: Manifest) -> float:
+    words = manifest.row("pack").words_out
+    return float(manifest.tokens) / words if words else 0.0
 
 
 def _funnel(
@@ -163,7 +156,7 @@ def _overlap(db: duckdb.DuckDBPyConnection, bounds: Sequence[Bound], changed: Se
 
 
 def _samples(
-    db: duckdb.DuckDBPyConnection, side: str, number: int, store: Store, manifest: Mapping[str, Any]
+    db: duckdb.DuckDBPyConnection, side: str, number: int, store: Store, manifest: Manifest
 ) -> list[dict[str, Any]]:
     """The documents with the smallest ids that would come in, or go, with the beginning of their text."""
     where = "was <> 0 AND now = 0" if side == "gained" else "was = 0 AND now <> 0"

@@ -9,28 +9,29 @@ from typing import Any
 import numpy as np
 
 from corpusmill.canonical import parse_canonical
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels.rules.bounds import Bound, looser
 from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.measured import bounds_of
 from corpusmill.rulebook import rules_from_json
-from corpusmill.store import Output, Store
+from corpusmill.store import Store
 
 
-def of_dataset(store: Store, manifest: Mapping[str, Any]) -> tuple[tuple[Bound, ...], RuleSet]:
+def of_dataset(store: Store, manifest: Manifest) -> tuple[tuple[Bound, ...], RuleSet]:
     """The bounds and the rules of a dataset.
 
     Raises:
         NotFound: it does not say what they are.
     """
-    if "rules" not in manifest["tables"] or "judge" not in manifest["recipe"]:
+    if "rules" not in manifest.tables or "judge" not in manifest.recipe:
         raise NotFound(
-            f"dataset {manifest['name']} does not say what its rules are",
+            f"dataset {manifest.name} does not say what its rules are",
             "it holds documents only, or an earlier version built it",
             "Build it again: only the manifest is made anew.",
         )
-    rules = rules_from_json(parse_canonical(store.bytes(Output.from_json(manifest["tables"]["rules"]))))
-    return bounds_of(manifest["recipe"], rules), rules
+    rules = rules_from_json(parse_canonical(store.bytes(manifest.table("rules"))))
+    return bounds_of(manifest.recipe, rules), rules
 
 
 def moved(recipe: Mapping[str, Any], rules: RuleSet, moves: Sequence[str]) -> tuple[Bound, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.store import Store
 from tasks.queries.whatif.moves import of_dataset
@@ -14,9 +14,7 @@ from tasks.queries.whatif.table import measures_of
 PERCENTS = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99)
 
 
-def quantiles(
-    store: Store, digest: str, manifest: Mapping[str, Any], measure: str, fraction: float | None
-) -> dict[str, Any]:
+def quantiles(store: Store, digest: str, manifest: Manifest, measure: str, fraction: float | None) -> dict[str, Any]:
     """How a measure is distributed over the documents that break no bound but those on it, whole and by language.
 
     Args:

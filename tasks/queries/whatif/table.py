@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusmill.dataset.lineage import files_of
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import CheckFailed, UsageError
 from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.measured import measured_batch
@@ -41,7 +42,7 @@ def folder_of_measures() -> Path:
 
 @contextmanager
 def measures_of(
-    store: Store, digest: str, manifest: Mapping[str, Any], before: tuple[Bound, ...]
+    store: Store, digest: str, manifest: Manifest, before: tuple[Bound, ...]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """The measures of a dataset as table `measures` of a connection; the file is made where it is not there."""
     file = folder_of_measures() / f"whatif-{FORMAT}-{digest[:32]}.duckdb"
@@ -59,7 +60,7 @@ def measures_of(
         yield db
 
 
-def _fill(path: str, store: Store, manifest: Mapping[str, Any], bounds: tuple[Bound, ...]) -> None:
+def _fill(path: str, store: Store, manifest: Manifest, bounds: tuple[Bound, ...]) -> None:
     if len(bounds) > MAX_BOUNDS:
         raise UsageError(f"{len(bounds)} bounds", f"what-if knows {MAX_BOUNDS} at most", "Split the rule file.")
     with duckdb.connect(path, config={"memory_limit": MEMORY}) as db:
@@ -91,7 +92,7 @@ def _fill(path: str, store: Store, manifest: Mapping[str, Any], bounds: tuple[Bo
         )
 
 
-def _batches(store: Store, manifest: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+def _batches(store: Store, manifest: Manifest) -> Iterator[pa.RecordBatch]:
     """Measures, language and decisions of each file's documents; NaN, which breaks every bound, as null."""
     for _, objects in files_of(store, manifest):
         groups = {kind: store.table(output) for kind, output in objects.items() if _is_group(kind)}

@@ -369,7 +369,7 @@ def test_objects_named_only_by_the_lineage_table_are_checked_too(store):
     ]
     lineage = commit(store, Unit("publish", 1, {}, ()), pa.Table.from_pylist(rows)).outputs["documents"]
     with pytest.raises(CheckFailed, match="1 of the 3 objects"):
-        store.publish("web-en", {"name": "web-en", "tables": {"lineage": lineage.to_json()}}, why="")
+        store.publish("web-en", {"name": "web-en", "tables": {"lineage": lineage.to_json()}}, why="", lineage=lineage)
 
 
 # several writers

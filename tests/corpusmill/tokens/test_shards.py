@@ -216,7 +216,7 @@ def test_pages_that_are_laid_out_otherwise_are_found_out(tmp_path, monkeypatch):
 def test_mapped_rows_are_the_rows_in_any_order(tmp_path, dtype):
     array = some_rows(1000, 32, dtype)
     shard = shards.write_token_shard(tmp_path / "shard", array, row_group_rows=128)
-    mapped = shards.map_token_shard(tmp_path / "shard", [g.to_json() for g in shard.payload], array.itemsize, 32)
+    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, array.itemsize, 32)
     rng = np.random.default_rng(1)
     for _ in range(20):
         indices = rng.integers(0, 1000, rng.integers(0, 40))
@@ -229,7 +229,7 @@ def test_mapped_rows_are_the_rows_in_any_order(tmp_path, dtype):
 @pytest.mark.parametrize("wrong", [-1, 1000])
 def test_rows_outside_the_shard_are_refused(tmp_path, wrong):
     shard = shards.write_token_shard(tmp_path / "shard", some_rows(1000, 8))
-    mapped = shards.map_token_shard(tmp_path / "shard", [g.to_json() for g in shard.payload], 2, 8)
+    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
     with pytest.raises(IndexError, match="of a shard of 1000"):
         mapped.rows(np.array([5, wrong]))
 
@@ -239,7 +239,7 @@ def test_damaged_row_group_is_refused_and_the_others_are_not(tmp_path):
     data = bytearray((tmp_path / "shard").read_bytes())
     data[shard.payload[1].offset + 3000] ^= 1
     (tmp_path / "shard").write_bytes(data)
-    mapped = shards.map_token_shard(tmp_path / "shard", [g.to_json() for g in shard.payload], 2, 8)
+    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
     mapped.rows(np.arange(500))
     for _ in range(2):  # once refused, it stays refused
         with pytest.raises(CheckFailed, match="row group 1 is damaged\nexpected crc32"):
@@ -252,7 +252,7 @@ def test_truncated_shard_is_refused(tmp_path):
     shard = shards.write_token_shard(tmp_path / "shard", some_rows(1000, 8))
     (tmp_path / "shard").write_bytes((tmp_path / "shard").read_bytes()[:9000])
     with pytest.raises(CheckFailed, match="9000 bytes, but its row groups end at byte 18"):
-        shards.map_token_shard(tmp_path / "shard", [g.to_json() for g in shard.payload], 2, 8)
+        shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
 
 
 def test_documents_come_back_from_packed_and_mapped_rows(tmp_path, encoder):
@@ -269,7 +269,7 @@ def test_documents_come_back_from_packed_and_mapped_rows(tmp_path, encoder):
         pad_id=encoder.eos_id,
     )
     shard = shards.write_token_shard(tmp_path / "shard", packed.tokens)
-    mapped = shards.map_token_shard(tmp_path / "shard", [g.to_json() for g in shard.payload], 2, 64)
+    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 64)
     pieces: dict[bytes, list[str]] = {doc_id: [] for doc_id in documents}
     for row, lens, refs in zip(
         mapped.rows(np.arange(len(mapped))),

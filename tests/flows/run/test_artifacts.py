@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from corpusmill.dataset.funnel import Ended, FunnelRow
 from flows.run.artifacts import (
-    BAR,
-    bar,
-    card,
     fenced,
     funnel_rows,
     manifest_link,
@@ -19,24 +17,19 @@ from flows.run.artifacts import (
     training_card,
     training_rows,
 )
+from tests import manifests
 
 DIGEST = "ab" * 32
-MANIFEST: dict[str, Any] = {
-    "seed": 17,
-    "rules": {"file": "gopher", "version": 1},
-    "funnel": [
-        {
-            "stage": "filter",
-            "docs_in": 1_500,
-            "docs_out": 1_000,
-            "bytes_in": 9_000_000,
-            "bytes_out": 8_000_000,
-            "reasons": {"too_few_words": {"docs": 100, "bytes": 1}, "too_many_symbols": {"docs": 400, "bytes": 1}},
-        }
-    ],
-    "partitions": {"crawl": {"documents": 990, "tokens": 12_345, "sequences": 12, "shards": [{}]}},
-    "inputs": [{"bytes": 1_000}, {"bytes": None}],
-}
+FUNNEL = FunnelRow(
+    stage="filter",
+    docs_in=1_500,
+    docs_out=1_000,
+    bytes_in=9_000_000,
+    bytes_out=8_000_000,
+    words_in=None,
+    words_out=None,
+    reasons={"too_few_words": Ended(100, 1), "too_many_symbols": Ended(400, 1)},
+)
 
 
 def reject(text: str | None, stage: str = "filter", reason: str = "too_few_words") -> dict[str, Any]:
@@ -44,7 +37,7 @@ def reject(text: str | None, stage: str = "filter", reason: str = "too_few_words
 
 
 def test_the_funnel_table_has_the_numbers_of_the_manifest_and_the_frequent_reasons_first() -> None:
-    assert funnel_rows(MANIFEST) == [
+    assert funnel_rows(manifests.made(funnel=(FUNNEL,))) == [
         {
             "stage": "filter",
             "docs_in": 1_500,
@@ -54,19 +47,6 @@ def test_the_funnel_table_has_the_numbers_of_the_manifest_and_the_frequent_reaso
             "reasons": "too_many_symbols 400, too_few_words 100",
         }
     ]
-
-
-def test_the_card_names_dataset_digest_and_partitions() -> None:
-    text = card("web", DIGEST, MANIFEST)
-    assert f"`{DIGEST}`" in text
-    assert "| filter | 1,500 | 1,000 |" in text
-    assert "| crawl | 990 | 12,345 | 12 | 1 |" in text
-
-
-def test_a_bar_shows_anything_above_zero_and_nothing_for_zero() -> None:
-    assert bar(0, 10) == "·" * BAR
-    assert bar(1, 1_000_000).count("█") == 1
-    assert bar(10, 10) == "█" * BAR
 
 
 def test_one_reject_of_each_reason_is_shown() -> None:

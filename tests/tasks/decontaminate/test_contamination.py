@@ -107,8 +107,8 @@ OAKS = {f"oak{i}" for i in range(3)}
 
 
 def reasons(built: Built) -> int:
-    (row,) = (row for row in built.manifest["funnel"] if row["stage"] == "decontaminate")
-    return row["reasons"].get("contaminated", {}).get("docs", 0)
+    ended = built.manifest.row("decontaminate").reasons.get("contaminated")
+    return ended.docs if ended else 0
 
 
 def texts(store: Store, built: Built, folder: Path) -> dict[str, str]:
@@ -128,7 +128,7 @@ def test_documents_that_hold_items_are_dropped_and_look_alikes_stay(made):
 
 def test_split_and_shuffled_shards_give_the_same_hits(made):
     def hits(name: str) -> list[str]:
-        table = made.store.table(Output.from_json(made.built[name].manifest["tables"]["contamination"]))
+        table = made.store.table(made.built[name].manifest.table("contamination"))
         told = [{k: v for k, v in row.items() if k not in ("doc_id", "locator")} for row in table.to_pylist()]
         return sorted(json.dumps(row, sort_keys=True) for row in told)
 
@@ -139,10 +139,10 @@ def test_split_and_shuffled_shards_give_the_same_hits(made):
 def test_cut_takes_the_item_out_and_leaves_the_rest(made, tmp_path):
     built = made.built["cut"]
     assert reasons(built) == 0
-    assert not list(faults(built.manifest["funnel"]))
-    (pack,) = (row for row in built.manifest["funnel"] if row["stage"] == "pack")
-    assert pack["reasons"]["edited"]["docs"] == 0
-    assert pack["reasons"]["edited"]["bytes"] > len(LAMPS) + len(SHORT) + 3 * len(OAK)
+    assert not list(faults(built.manifest.funnel))
+    pack = built.manifest.row("pack")
+    assert pack.reasons["edited"].docs == 0
+    assert pack.reasons["edited"].bytes > len(LAMPS) + len(SHORT) + 3 * len(OAK)
     kept = texts(made.store, built, tmp_path / "cut")
     whole = texts(made.store, made.built["flag"], tmp_path / "flag")
     assert kept.keys() == whole.keys()
@@ -159,7 +159,7 @@ def test_cut_takes_the_item_out_and_leaves_the_rest(made, tmp_path):
 def test_flag_keeps_the_document_and_names_the_item(made):
     built = made.built["flag"]
     assert reasons(built) == 0
-    lineage = made.store.table(Output.from_json(built.manifest["tables"]["lineage"])).to_pylist()
+    lineage = made.store.table(built.manifest.table("lineage")).to_pylist()
     (decided,) = (r for r in lineage if r["stage"] == "decide" and r["kind"] == "decisions")
     columns = {key: decided[key] for key in ("name", "digest", "content", "size", "rows")}
     rows = made.store.table(Output.from_json(columns)).to_pylist()
@@ -208,7 +208,7 @@ def test_the_command_prints_it(made, capsys):
 
 
 def test_every_length_in_use_is_tried_in_the_run(made):
-    proof = made.built["drop"].manifest["proofs"]["decontaminate"]
+    proof = made.built["drop"].manifest.proofs.decontaminate
     assert [(one["words"], one["whole"], one["planted"], one["found"]) for one in proof["by_length"]] == [
         (13, False, 2, 2),
         (8, True, 1, 1),

@@ -17,7 +17,7 @@ def built(root, store, file: str, snapshot: str, **deduplicate):
 
 
 def table(store, manifest, kind: str):
-    rows = store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()
+    rows = store.table(manifest.table("lineage")).to_pylist()
     names = ("name", "digest", "content", "size", "rows")
     return [store.table(Output(*(r[n] for n in names))) for r in rows if r["kind"] == kind]
 
@@ -27,9 +27,9 @@ def test_a_second_snapshot_is_compared_with_the_first_and_names_it(tmp_path):
     options = {"index": True, "against": "golden"}
     first = built(root, store, "one.warc.gz", "jan", **options)
     second = built(root, store, "two.warc.gz", "feb", **options)
-    assert second.manifest["parents"] == [first.digest]
-    assert second.manifest["index"]["snapshots"] == ["made/feb", "made/jan"]
-    assert [part["manifest"] for part in second.manifest["index"]["parts"]] == [first.digest, None]
+    assert second.manifest.parents == (first.digest,)
+    assert second.manifest.index.snapshots == ("made/feb", "made/jan")
+    assert [part.manifest for part in second.manifest.index.parts] == [first.digest, None]
     gone = {row["stage"]: row for t in table(store, second.manifest, "decisions") for row in t.to_pylist()}
     kept = {
         row["doc_id"] for t in table(store, first.manifest, "decisions") for row in t.to_pylist() if not row["stage"]
@@ -53,12 +53,12 @@ def test_repeated_lines_leave_the_packed_text_and_are_told(tmp_path):
     (root / "warc" / "three.warc.gz").write_bytes(b"".join(pages))
     plain = built(root, store, "three.warc.gz", "jan")
     cut = built(root, store, "three.warc.gz", "jan", lines="line", lines_min_documents=3)
-    kept = cut.manifest["funnel"][-1]["docs_out"]
-    assert kept == plain.manifest["funnel"][-1]["docs_out"] > 3
-    assert cut.manifest["deduplicate"]["lines"]["most_frequent"] == [{"documents": kept, "text": footer}]
-    before, after = (sum(p["text_bytes"] for p in b.manifest["partitions"].values()) for b in (plain, cut))
+    kept = cut.manifest.documents
+    assert kept == plain.manifest.documents > 3
+    assert cut.manifest.deduplicate["lines"]["most_frequent"] == [{"documents": kept, "text": footer}]
+    before, after = (sum(p.text_bytes for p in b.manifest.partitions.values()) for b in (plain, cut))
     assert (kept - 1) * len(footer) <= before - after <= (kept - 1) * (len(footer) + 2)  # with line feeds around it
     spans = [row for t in table(store, cut.manifest, "lines") for row in t.column("spans").to_pylist()]
     assert sum(map(len, spans)) == kept - 1
     assert verify(store, cut.manifest)["documents"] > 0
-    assert plain.manifest["deduplicate"].keys() == cut.manifest["deduplicate"].keys() - {"lines"}
+    assert plain.manifest.deduplicate.keys() == cut.manifest.deduplicate.keys() - {"lines"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from corpusmill.dataset.manifest import Proofs
 from corpusmill.dataset.proofs import near_duplicates
 from tasks import dedup
 from tasks.dedup.cost import cost
 from tasks.dedup.near_in_parts import fits
+from tests import manifests
 from tests.tasks.dedup.corpus import families, recipe, shards, store_at
 from tests.tasks.dedup.test_near import inline, over
 
@@ -49,7 +51,7 @@ def test_proofs_are_told_in_words(tmp_path, tested):
     exact = dedup.exact(held, made, store).receipt
     near = over(held, exact, made, store)[-1].receipt
     found = dedup.repeats(inline, held, exact, near, made, store)
-    manifest = {"proofs": {"near": near.facts["proof"]}, **dedup.facts(near, held, None, found, made)}
+    manifest = manifests.made(proofs=Proofs({}, near.facts["proof"]), deduplicate=dedup.searched(near, found))
     told = near_duplicates(manifest)
     assert "on made-up pairs of known similarity" in told
     assert ("pairs of this corpus" in told) == tested

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from corpusmill.dataset.manifest import publish
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Store
 from tasks import dedup
+from tests import manifests
 from tests.tasks.dedup.corpus import Doc, doc_id, families, recipe, shards, store_at
 from tests.tasks.dedup.test_near import inline, whole
 
@@ -19,9 +21,9 @@ def build(parts, made, store: Store, name: str = "made"):
     earlier = dedup.earlier(made, held, store)
     exact = dedup.exact(held, made, store, earlier).receipt
     near = dedup.near_over(inline, whole, held, exact, made, store, earlier)[-1].receipt
-    told = dedup.facts(near, held, earlier, dedup.repeats(inline, held, exact, near, made, store), made)
-    parents = [earlier.manifest] if earlier else []
-    digest = store.publish(name, {"format": 1, "name": name, "parents": parents, **told}, why="test")
+    parents = (earlier.manifest,) if earlier else ()
+    index = dedup.index_of(near, held, earlier, made)
+    digest = publish(store, manifests.made(name, parents=parents, index=index), why="test")
     gone = {}
     for receipt in (exact, near):
         for row in store.table(receipt.outputs["found"]).to_pylist():

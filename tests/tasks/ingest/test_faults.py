@@ -65,7 +65,7 @@ def test_crawls_come_in_through_faults_as_on_a_calm_day(
             done, traffic = ingested(server.url, stormy)
             asked.add(traffic)
             assert done.digest == want.digest
-            assert [manifest["snapshot"]["id"] for _, manifest in done.published] == ([new] if new else [])
+            assert [manifest.snapshot.id for _, manifest in done.published] == ([new] if new else [])
             assert archives(server, before) == ({new} if new else set())
         assert asked.requests == server.requests.total()
         assert asked.retries == server.faults["busy"] + server.faults["cut"] + server.faults["reset"]

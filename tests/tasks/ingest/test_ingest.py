@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from corpusmill.dataset import funnel
+from corpusmill.dataset.manifest import FORMAT
 from corpusmill.errors import NotFound, Refused, Unavailable
-from corpusmill.store import Output, Store, open_store
+from corpusmill.store import Store, open_store
 from mill import cli
 from tasks.acquire import plan
 from tasks.acquire.notices import heard
@@ -61,8 +62,8 @@ def test_a_crawl_is_fetched_once_and_the_next_one_when_it_comes(root: Path, stor
         second = run(wanted, store)
         assert bodies(server) == files_of(NEW)
         (_, manifest) = second.published[0]
-        assert manifest["parents"] == [first.digest]
-        assert manifest["snapshots"] == {"crawl": [OLD, NEW]}
+        assert manifest.parents == (first.digest,)
+        assert manifest.snapshots == {"crawl": (OLD, NEW)}
 
         assert run(wanted, store).published == ()
         assert bodies(server) == Counter()
@@ -73,16 +74,16 @@ def test_a_manifest_holds_the_documents_of_one_snapshot_and_the_fate_of_every_re
     root: Path, store: Store, capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     ((digest, manifest),) = run(recipe(root), store).published
-    assert (manifest["format"], manifest["kind"], manifest["parents"]) == (1, "documents", [])
-    assert [row["stage"] for row in manifest["funnel"]] == ["acquire", "extract"]
-    assert funnel.faults(manifest["funnel"]) == []
-    acquired, extracted = manifest["funnel"]
-    assert acquired["reasons"]["redirect"]["docs"] == FILES
-    assert extracted["docs_out"] == FILES * PAGES
-    assert [item["locator"] for item in manifest["inputs"]] == [locator(OLD, number) for number in range(FILES)]
-    rows = store.table(Output.from_json(manifest["tables"]["lineage"])).to_pylist()
+    assert (manifest.format, manifest.kind, manifest.parents) == (FORMAT, "documents", ())
+    assert [row.stage for row in manifest.funnel] == ["acquire", "extract"]
+    assert funnel.faults(manifest.funnel) == []
+    acquired, extracted = manifest.funnel
+    assert acquired.reasons["redirect"].docs == FILES
+    assert extracted.docs_out == FILES * PAGES
+    assert [item.locator for item in manifest.inputs] == [locator(OLD, number) for number in range(FILES)]
+    rows = store.table(manifest.table("lineage")).to_pylist()
     assert Counter(row["kind"] for row in rows) == {"documents": FILES, "records": FILES}
-    assert sum(row["rows"] for row in rows if row["kind"] == "documents") == extracted["docs_out"]
+    assert sum(row["rows"] for row in rows if row["kind"] == "documents") == extracted.docs_out
 
     at = ("web-documents", "--store", store.uri, "--json")
     for verb, key in (("verify", "ok"), ("funnel", "stages"), ("lineage", "inputs")):
@@ -128,8 +129,8 @@ def test_crawls_that_came_while_nobody_looked_are_all_ingested_oldest_first(root
     for crawl in ("CC-MAIN-2026-39", NEW):  # collinfo.json need not be in order
         add_crawl(root, crawl)
     done = run(recipe(root), store)
-    assert [manifest["snapshot"]["id"] for _, manifest in done.published] == [NEW, "CC-MAIN-2026-39"]
-    assert [manifest["inputs"][0]["snapshot"] for _, manifest in done.published] == [NEW, "CC-MAIN-2026-39"]
+    assert [manifest.snapshot.id for _, manifest in done.published] == [NEW, "CC-MAIN-2026-39"]
+    assert [manifest.inputs[0].snapshot for _, manifest in done.published] == [NEW, "CC-MAIN-2026-39"]
 
 
 def test_a_failing_crawl_keeps_what_was_finished_before_it(root: Path, store: Store) -> None:
@@ -142,7 +143,7 @@ def test_a_failing_crawl_keeps_what_was_finished_before_it(root: Path, store: St
 
 def test_a_range_of_crawls_has_a_watermark_too(root: Path, store: Store) -> None:
     add_crawl(root, NEW)
-    assert [m["snapshot"]["id"] for _, m in run(recipe(root, f"{OLD}.."), store).published] == [OLD, NEW]
+    assert [m.snapshot.id for _, m in run(recipe(root, f"{OLD}.."), store).published] == [OLD, NEW]
     assert run(recipe(root, f"{OLD}.."), store).published == ()
 
 
@@ -155,8 +156,8 @@ def test_new_files_of_a_folder_are_ingested_and_old_ones_are_left(root: Path, st
     assert run(wanted, store).published == ()
     add_crawl(root, NEW)
     ((_, manifest),) = run(wanted, store).published
-    assert {item["locator"] for item in manifest["inputs"]} == set(files_of(NEW))
-    assert manifest["snapshots"] == {"folder": ["ours"]}
+    assert {item.locator for item in manifest.inputs} == set(files_of(NEW))
+    assert manifest.snapshots == {"folder": ("ours",)}
     assert run(wanted, store).published == ()
 
 
@@ -210,10 +211,10 @@ def test_url_rules_end_pages_and_are_part_of_the_identity_by_their_entries(
         return str(tmp_path / f"{name}.toml")
 
     ((_, manifest),) = run(recipe(root, urls=rules("one", "river\n")), store).published
-    acquired = manifest["funnel"][0]
-    assert acquired["reasons"]["url_word"]["docs"] == FILES
-    assert manifest["urls"]["version"] == 1
-    assert str(tmp_path) not in json.dumps(manifest)
+    acquired = manifest.funnel[0]
+    assert acquired.reasons["url_word"].docs == FILES
+    assert manifest.urls.version == 1
+    assert str(tmp_path) not in json.dumps(manifest.to_json())
 
     def units_run(wanted: Any) -> int:
         return sum(not extract_file(unit, wanted, store)[1].reused for unit in plan(wanted))
@@ -253,8 +254,8 @@ def test_a_crawl_that_is_announced_only_is_left_out_said_and_taken_another_time(
         add_crawl(root, latest)  # a newer one is there before it
         with heard() as said:
             ((_, manifest),) = run(wanted, store).published
-        assert (manifest["snapshot"]["id"], manifest["awaited"]) == (latest, {"crawl": [NEW]})
-        assert manifest["snapshots"] == {"crawl": [OLD, latest]}
+        assert (manifest.snapshot.id, manifest.awaited) == (latest, {"crawl": (NEW,)})
+        assert manifest.snapshots == {"crawl": (OLD, latest)}
         assert len(said) == 1
 
         forget(root, NEW)
@@ -262,8 +263,8 @@ def test_a_crawl_that_is_announced_only_is_left_out_said_and_taken_another_time(
         bodies(server)
         with heard() as said:
             ((_, manifest),) = run(wanted, store).published
-        assert (manifest["snapshot"]["id"], "awaited" in manifest) == (NEW, False)
-        assert manifest["snapshots"] == {"crawl": [OLD, NEW, latest]}
+        assert (manifest.snapshot.id, manifest.awaited) == (NEW, None)
+        assert manifest.snapshots == {"crawl": (OLD, NEW, latest)}
         assert bodies(server) == files_of(NEW)
         assert said == []
         assert run(wanted, store).published == ()
