@@ -1,7 +1,8 @@
 """Sources: which files a recipe names, how to get at one, and what is in it. A source is one file in this folder.
 
-A source is a module with `LIBRARIES`, `plan`, `reading` and `read` (see `SourceModule`). A file is known by its
-locator, the path below the source's root; root, scheme and host are not part of its identity.
+A source is a module with `LIBRARIES`, `plan`, `reading` and `read` (see `SourceModule`); its file is named after the
+`kind` of its section in `corpusmill/config/sources.py`. A file is known by its locator, the path below the source's
+root; root, scheme and host are not part of its identity.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from corpusmill.config import Recipe
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import code, common_crawl, files, jsonl, latex, mediawiki, own, parquet, text
+from tasks.acquire import files
 from tasks.acquire.fetch import transport
 from tasks.acquire.fetch.sizes import asked, known
 from tasks.acquire.fetch.transport import Fetched
@@ -46,22 +48,15 @@ class SourceModule(Protocol):
         """Exactly one outcome for every document or record that begins in the unit; never raises for its content."""
 
 
-SOURCES: dict[str, SourceModule] = {
-    "common-crawl": common_crawl,
-    "files": files,
-    "jsonl": jsonl,
-    "parquet": parquet,
-    "code": code,
-    "mediawiki": mediawiki,
-    "latex": latex,
-    "text": text,
-    "own": own,
-}
-"""kind -> its module."""
 LISTED = "common-crawl"
 """The source whose files stand in lists, without their sizes."""
 ARCHIVES = ("warc", "wet")
 """Kinds of units whose files are cut at records."""
+
+
+def module_of(kind: str) -> SourceModule:
+    """The module that reads a kind of source: `common-crawl` is common_crawl.py. Imported when a recipe names it."""
+    return cast(SourceModule, import_module(f"{__name__}.{kind.replace('-', '_')}"))
 
 
 def plan(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> list[SourceUnit]:
@@ -78,7 +73,7 @@ def plan(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> lis
     """
     units: set[SourceUnit] = set()
     for name, source in recipe.source.items():
-        planned = SOURCES[source.kind].plan(name, source, recipe.seed)
+        planned = module_of(source.kind).plan(name, source, recipe.seed)
         units.update(cut(planned, source.root, store, ask=ask) if source.kind == LISTED else planned)
     return sorted(units, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block))
 
@@ -131,16 +126,16 @@ def read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, 
         Unavailable: other files that it names are away.
     """
     source = recipe.source[unit.source]
-    return SOURCES[source.kind].read(unit, file, source, options, facts)
+    return module_of(source.kind).read(unit, file, source, options, facts)
 
 
 def identity(unit: SourceUnit, recipe: Recipe) -> dict[str, object]:
     """What names the unit and the way it is read, for the keys of stored work."""
     source = recipe.source[unit.source]
-    reading = SOURCES[source.kind].reading(source)
+    reading = module_of(source.kind).reading(source)
     return {**unit.identity(), "reading": reading} if reading else unit.identity()
 
 
 def libraries(unit: SourceUnit, recipe: Recipe) -> dict[str, str]:
     """Installed versions of the libraries that decide what is read."""
-    return installed(SOURCES[recipe.source[unit.source].kind].LIBRARIES)
+    return installed(module_of(recipe.source[unit.source].kind).LIBRARIES)

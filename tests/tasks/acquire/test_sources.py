@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from corpusmill.config import CommonCrawl, Files
+from corpusmill.config import CommonCrawl, Files, Source
 from corpusmill.errors import NotFound, Unavailable, UsageError
 from corpusmill.schema import doc_id
+from tasks import acquire
 from tasks.acquire import SourceUnit, common_crawl, files
 from tasks.acquire.fetch.transport import fetch, read
 from tests.tasks.acquire.server import serve
@@ -131,3 +133,11 @@ def test_identity_of_a_document_is_its_place() -> None:
     }
     assert len(ids) == 6
     assert doc_id("web", "CC-MAIN-2026-30", "a/b.warc.gz", 915).hex() == "e3a3c6fce776dedeb9ceb4753b9f23a2"
+
+
+@pytest.mark.parametrize("section", get_args(get_args(Source)[0]), ids=lambda section: section.__name__)
+def test_every_kind_of_source_has_the_module_that_is_named_after_it(section: Any) -> None:
+    (kind,) = get_args(section.model_fields["kind"].annotation)
+    module = acquire.module_of(kind)
+    assert isinstance(module.LIBRARIES, tuple)
+    assert all(callable(getattr(module, name)) for name in ("plan", "reading", "read"))
