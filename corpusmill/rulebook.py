@@ -74,7 +74,7 @@ def check(recipe: Recipe, taken: Collection[str]) -> RuleSet:
     rules = rules_of(recipe.filter.rules)
     if faults := list(_faults(recipe, rules, taken)):
         raise UsageError(
-            f"recipe {recipe.name!r} and rules {rules.name!r} do not fit: "
+            f"recipe {recipe.name!r} and rules {rules.name!r} do not match: "
             f"{len(faults)} fault{'s' if len(faults) > 1 else ''}",
             "\n".join(f"  {fault}" for fault in faults),
             "Change judge.* in the recipe, or the rule file.",

@@ -54,7 +54,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     units = acquire.plan(recipe, store)
     if not units:
         raise NotFound(
-            f"recipe {recipe.name!r}: its sources list no file", "expected at least one", "Check source.*.root."
+            f"recipe {recipe.name!r}: its sources list no file", "expected at least one file", "Check source.*.root."
         )
 
     def jobs(items: Iterable[Any]) -> list[Job]:

@@ -63,8 +63,8 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
         if noted["sha256"] != file.sha256:
             raise Refused(
                 f"{source.locator} of source {source.source!r} has changed since it was read",
-                f"then sha256 {noted['sha256'][:16]}, now {file.sha256[:16]}",
-                "Give the new state of the source another snapshot, or use a new store.",
+                f"expected sha256 {noted['sha256'][:16]}, found {file.sha256[:16]}",
+                "Give the new state of the source another snapshot name, or use a new store.",
             )
         return known, once(store, unit, lambda: _extract(unit, source, file, recipe, store))
 

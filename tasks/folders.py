@@ -16,5 +16,5 @@ def made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as err:
-        raise UsageError(f"{folder} cannot be a folder", str(err), "Name another place.") from err
+        raise UsageError(f"{folder} cannot be a folder", str(err), "Choose another path.") from err
     return folder

@@ -74,7 +74,9 @@ def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
         given = Path(recipe.pack.tokenizer)
         if not given.is_file():
             raise NotFound(
-                f"no tokenizer {given}", "pack.tokenizer names a tokenizer.json", "Check the path, or leave it out."
+                f"no tokenizer {given}",
+                "pack.tokenizer names a tokenizer.json",
+                "Check the path, or remove the key to train a tokenizer.",
             )
         data = given.read_bytes()
         unit = stages.TOKENIZER.unit({"given": sha256(data)})

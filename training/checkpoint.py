@@ -71,7 +71,7 @@ def _upload(store: Store, name: str, path: Path) -> dict[str, object]:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     stored = f"{name}/{digest}"
     if not store.create_file(stored, path):
-        raise CheckFailed(f"{stored} is damaged: the store holds other bytes under the name of this digest.")
+        raise CheckFailed(f"{stored} is damaged: the store has other bytes under this digest.")
     return {"file": path.name, "name": stored, "sha256": digest, "size": path.stat().st_size}
 
 

@@ -64,7 +64,9 @@ def find(store: Store, ref: str) -> Commit:
     if match[2] is not None and store.exists(f"{folder_of(match[1], int(match[2]))}/COMMIT.json"):
         found = _read(store, folder_of(match[1], int(match[2])))
     if found is None:
-        raise NotFound(f"no committed checkpoint {ref} in {store.uri}", "a checkpoint exists once its COMMIT.json does")
+        raise NotFound(
+            f"no committed checkpoint {ref} in {store.uri}", "a checkpoint is committed once its COMMIT.json exists"
+        )
     return found
 
 
@@ -98,9 +100,9 @@ def write(store: Store, name: str, facts: Mapping[str, Any]) -> None:
     kept = _read(store, name)  # two attempts at one run: the first one counts
     if kept.facts["batch_chain"] != facts["batch_chain"]:
         raise CheckFailed(
-            f"checkpoint {name} exists already, made from other batches",
+            f"checkpoint {name} already exists, made from other batches",
             f"its chain of batches is {kept.facts['batch_chain'][:16]}, ours {facts['batch_chain'][:16]}",
-            "Two versions of the code disagree about the order; train with one of them.",
+            "Two versions of the code disagree about the order; train with only one of them.",
         )
 
 

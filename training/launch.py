@@ -117,15 +117,15 @@ def _supervised(
         oldest = min((path.stat().st_mtime for path in signs), default=began + START_S)
         if time.time() - oldest > stall_s:
             raise Unavailable(
-                f"training of run {run.run_id} stands still",
-                f"a rank gave no sign of life for {stall_s:.0f} s; it was ended",
-                f"Run again to go on from the latest checkpoint. Log: {folder / 'train.log'}",
+                f"training of run {run.run_id} makes no progress",
+                f"a rank reported nothing for {stall_s:.0f} s; training was stopped",
+                f"Run again to resume from the latest checkpoint. Log: {folder / 'train.log'}",
             )
         if timeout_s is not None and time.time() - began > timeout_s:
             raise Incomplete(
                 f"training of run {run.run_id} did not end within {timeout_s:.0f} s",
-                "it was asked to save and stop",
-                "Run again to go on from the latest checkpoint.",
+                "it got the signal to save and stop",
+                "Run again to resume from the latest checkpoint.",
             )
 
     code = supervise(
@@ -185,12 +185,12 @@ def _fault(run: RunSpec, folder: Path, code: int) -> MillError:
         kind = {c.id: c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, MillError)}[said["id"]]
         return kind(said["what"], said["why"], said["do"])
     log = (folder / "train.log").read_text(encoding="utf-8", errors="replace")
-    again = f"Run again to go on from the latest checkpoint. Log: {folder / 'train.log'}"
+    again = f"Run again to resume from the latest checkpoint. Log: {folder / 'train.log'}"
     killed = sorted({int(found) for found in re.findall(r"exitcode\s*:\s*-(\d+)", log)} - {signal.SIGTERM})
     if killed:
         return Unavailable(
             f"training of run {run.run_id} ended without a result",
-            f"a rank was killed by {signal.Signals(killed[0]).name} (SIGKILL is often the kernel, out of memory)",
+            f"a rank was killed by {signal.Signals(killed[0]).name} (SIGKILL often means out of memory)",
             again,
         )
     last = [line for line in log.splitlines() if re.match(r"(\[rank\d+\]: )?\w*(Error|Exception)\b", line)]

@@ -114,7 +114,7 @@ class Trainer:
         checkpoint.load(self.store, commit, self.model, self.optimizer, self.ranks, self.folder)
         self.progress = Progress(**{name: commit.facts[name] for name in asdict(self.progress)})
         self.saved = commit.name
-        self._say(f"going on from {commit.name}", now=True)
+        self._say(f"resuming from {commit.name}", now=True)
 
     def _step(self) -> bool:
         """One global batch; False if the ranks agree to stop instead."""

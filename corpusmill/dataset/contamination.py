@@ -46,7 +46,7 @@ def report(
     if "contamination" not in manifest.tables or manifest.proofs is None:
         raise NotFound(
             f"dataset {manifest.name} has no report of a benchmark screen",
-            "it holds documents before any of them is screened, or an earlier version built it",
+            "its documents were not screened yet, or an earlier version built it",
             "Build it again.",
         )
     screened, hits = (store.table(manifest.table(name)) for name in ("benchmark_items", "contamination"))
@@ -64,7 +64,7 @@ def report(
     if document is not None:
         rows = [row for row in rows if row["url"] == document or row["doc_id"].startswith(document.lower())]
         if not rows:
-            raise NotFound(f"no document {document!r} among the hits", "expected its URL or digits of its doc_id")
+            raise NotFound(f"no document {document!r} among the hits", "expected its URL or hex digits of its doc_id")
     exempted = manifest.table("exempted_ngrams") if "exempted_ngrams" in manifest.tables else None
     return {
         "action": manifest.screen_action,

@@ -30,8 +30,8 @@ def sample(store: Store, manifest: Manifest, reason: str | None, number: int) ->
     if "rejects" not in manifest.tables:
         raise NotFound(
             f"dataset {manifest.name} has no sample of rejects",
-            "it holds documents before any of them is judged",
-            "`mill export --all` says of every record where and why it ended.",
+            "its documents were not judged yet",
+            "`mill export --all` shows where and why every record ended.",
         )
     rows = store.table(manifest.table("rejects")).to_pylist()
     known = sorted({row["reason"] for row in rows})

@@ -169,4 +169,4 @@ def _place(row: Mapping[str, Any]) -> str:
 
 
 def _wrong(what: str, why: str) -> CheckFailed:
-    return CheckFailed(what, why, "Remove the damaged object and build again: only the units it came from run again.")
+    return CheckFailed(what, why, "Remove the damaged object and build again: only the units that made it run again.")

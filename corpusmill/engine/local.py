@@ -97,7 +97,7 @@ class Engine:
             raise Incomplete(
                 f"{len(items) - len(results)} of {len(items)} units have no result",
                 f"worker processes died {REBUILDS + 1} times (killed, or out of memory)",
-                "Finished units are stored: run the same command again, with fewer --workers if memory was short.",
+                "Finished units are stored: run the same command again, with fewer --workers if memory was exhausted.",
             )
         return [results[i] for i in range(len(items))]
 
@@ -139,7 +139,9 @@ class Engine:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise Incomplete(
-                "the work was ended", "its process pool is closed", "Finished units are stored: run it again."
+                "the work was stopped",
+                "its process pool is closed",
+                "Finished units are stored: run the same command again.",
             )
 
     def _forget(self, pool: ProcessPoolExecutor) -> None:

@@ -130,10 +130,12 @@ def _entries(file: Path, named: Iterable[str], kind: str) -> Iterator[str]:
             data = path.read_bytes()
             text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
         except FileNotFoundError as err:
-            raise NotFound(f"no list {path}", f"{file.name} names it under {kind}") from err
+            raise NotFound(f"no list {path}", f"{file.name} names it in {kind}") from err
         except (OSError, EOFError, UnicodeDecodeError) as err:
             raise UsageError(
-                f"{path}: not a list", str(err), "One entry a line, UTF-8, .gz may be compressed."
+                f"{path}: not a list",
+                str(err),
+                "Expected one entry per line in UTF-8; lists that end in .gz are compressed.",
             ) from err
         for line in text.split("\n"):
             entry = line.partition("#")[0].strip().lower()

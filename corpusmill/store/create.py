@@ -41,7 +41,7 @@ def create(backend: Backend, name: str, source: Source) -> bool:
             raise Unavailable(
                 f"{name} could not be written to {backend.uri}.",
                 f"Tried for {backend.retry_for_s:.0f} seconds; last: {cause}",
-                "Finished work is kept: run the command again when the store answers.",
+                "Finished work is kept: run the command again when the store is reachable.",
             ) from cause
 
 

@@ -137,9 +137,9 @@ def _write(fd: int, source: Source, name: str) -> None:
             view = view[os.write(fd, view) :]
     if sha.hexdigest() != source.digest:
         raise CheckFailed(
-            f"The local file for {name} is no longer what was hashed.",
+            f"The local file for {name} changed after it was hashed.",
             f"expected sha256 {source.digest}, read {sha.hexdigest()} from {source.path}",
-            "Something changed or damaged it on the scratch disk; run the command again.",
+            "The file was changed or damaged on the scratch disk; run the command again.",
         )
 
 
@@ -173,7 +173,7 @@ def disk_fault(err: OSError, where: Path | str) -> MillError:
     if err.errno in _NO_LINKS:
         return Unavailable(
             f"The file system of {where} cannot hold a store.",
-            f"A store needs hard links and fsync; the system says: {said}",
+            f"A store needs hard links and fsync; error of the system: {said}",
             "Put the store on a local file system, or on S3.",
         )
     if err.errno in (errno.EACCES, errno.EROFS):

@@ -119,7 +119,7 @@ def split(url: str) -> tuple[str, str]:
     bucket, _, key = url.removeprefix("s3://").removeprefix(ANONYMOUS).partition("/")
     if not bucket or "@" in bucket or ":" in bucket:
         raise UsageError(
-            f"{url!r} is no URL of a bucket",
+            f"{url!r} is not a bucket URL",
             "expected s3://bucket/prefix, or s3://anonymous@bucket/prefix",
             "Server and credentials are set in the environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID.",
         )
@@ -149,14 +149,14 @@ def _fault(err: Exception, url: str) -> Exception:
     if isinstance(err, _WIRE):
         return Transient(_without_secrets(str(err)))
     if isinstance(err, faults.ParamValidationError):
-        return UsageError(f"{url!r} is no URL of a bucket", _without_secrets(str(err)), "Check source.*.root.")
+        return UsageError(f"{url!r} is not a bucket URL", _without_secrets(str(err)), "Check source.*.root.")
     return err
 
 
 def _credentials(url: str, said: str) -> MillError:
     return Unavailable(
-        f"{url} may not be read",
+        f"no permission to read {url}",
         said,
-        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), or ask without a signature: "
+        "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), or read without a signature: "
         "s3://anonymous@bucket/prefix.",
     )

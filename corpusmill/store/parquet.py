@@ -260,7 +260,7 @@ def open_parquet(source: Path | pa.Buffer, name: str) -> pq.ParquetFile:
 def damaged(name: str, err: object) -> CheckFailed:
     """The message for bytes that are not what was stored."""
     return CheckFailed(
-        f"{name} is damaged: what was read is not what was stored.",
+        f"{name} is damaged: the bytes read differ from the bytes stored.",
         str(err),
-        "Nothing of it was used. `mill verify` shows what else is touched; remove the object and run again to repair.",
+        "Nothing of it was used. `mill verify` shows other damage; remove the object and run again to repair.",
     )

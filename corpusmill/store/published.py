@@ -37,9 +37,9 @@ def publish(
             return digest
         if expect_head is not None and head != expect_head:
             raise Refused(
-                f"{name} was published by somebody else meanwhile.",
-                f"expected its newest manifest to be {expect_head}, it is {head}",
-                "Look at the newest with `mill lineage`, then publish again.",
+                f"{name} was published by another process in the meantime.",
+                f"expected {expect_head} as its newest manifest, found {head}",
+                "Inspect the newest with `mill lineage`, then publish again.",
             )
         previous = sha256(seal(entry)) if entry else None
         new = {"name": name, "number": number + 1, "manifest": digest, "previous": previous, "why": why}
@@ -60,7 +60,7 @@ def check_references(store: Store, manifest: Mapping[str, object], lineage: Outp
         faults = [fault for fault in pool.map(lambda output: _fault(store, output), wanted.values()) if fault]
     if faults:
         raise CheckFailed(
-            f"{len(faults)} of the {len(wanted)} objects of this dataset are not as they must be; not published.",
+            f"{len(faults)} of the {len(wanted)} objects of this dataset are missing or wrong; not published.",
             "; ".join(sorted(faults)[:5]),
             "Run the build again: units whose objects are missing run again.",
         )
@@ -95,7 +95,7 @@ def outputs_in(value: object) -> Iterator[Output]:
 def manifest(store: Store, digest: str, name: str | None) -> dict[str, Any]:
     """See Store.manifest."""
     if not keys.DIGEST.fullmatch(digest):
-        raise UsageError(f"{digest!r} is no manifest digest.", "A digest has 64 hex digits.")
+        raise UsageError(f"{digest!r} is not a manifest digest.", "A digest has 64 hex digits.")
     path = keys.manifest_name(name or _dataset_of(store, digest), digest)
     data = store.get(path)
     if sha256(data) != digest:
@@ -126,7 +126,7 @@ def resolve(store: Store, ref: str) -> tuple[str, str]:
     match = _REF.fullmatch(ref)
     if match is None or not keys.is_dataset(match[1]):
         raise UsageError(
-            f"{ref!r} refers to no dataset.",
+            f"{ref!r} is not a reference to a dataset.",
             "A reference is name, name@digest (6 or more hex digits of it), or a whole digest.",
             "For example: web-en or web-en@51aa03.",
         )
@@ -135,12 +135,13 @@ def resolve(store: Store, ref: str) -> tuple[str, str]:
         _, entry = _last(store, name)
         if entry is None:
             raise NotFound(
-                f"There is no dataset {name!r} in {store.uri}.", f"Published are: {', '.join(names(store)) or 'none'}."
+                f"There is no dataset {name!r} in {store.uri}.",
+                f"Published datasets: {', '.join(names(store)) or 'none'}.",
             )
         return name, entry["manifest"]
     found = sorted({digest for dataset, digest in _manifests(store, f"datasets/{name}/{prefix}") if dataset == name})
     if len(found) > 1:
-        raise UsageError(f"{ref!r} is ambiguous.", f"It fits {', '.join(found)}.", "Give more digits.")
+        raise UsageError(f"{ref!r} is ambiguous.", f"It matches {', '.join(found)}.", "Give more digits.")
     if not found:
         raise NotFound(f"Dataset {name!r} in {store.uri} has no manifest that starts with {prefix}.")
     return name, found[0]
@@ -174,8 +175,8 @@ def history(store: Store, name: str) -> list[dict[str, Any]]:
         if entry["previous"] != previous or number != len(entries) + 1:
             raise CheckFailed(
                 f"{keys.history_name(name, number)} does not follow the entry before it.",
-                f"it says {entry['previous']}, the entry before it has {previous}",
-                "The history was changed or an entry is gone; restore it from a backup.",
+                f"it names {entry['previous']}, the entry before it has {previous}",
+                "The history was changed or an entry is missing; restore it from a backup.",
             )
         entries.append(entry)
     return entries

@@ -135,7 +135,7 @@ def read_receipt(data: bytes, name: str, key: str) -> Receipt:
     value = unseal(data, name)
     if digest_of(value["unit"]) != key:
         raise CheckFailed(
-            f"{name} belongs to another unit than its name says.", do="Run `mill verify`; remove this receipt."
+            f"{name} belongs to another unit than its name states.", do="Run `mill verify`; remove this receipt."
         )
     outputs = {label: Output.from_json(output) for label, output in value["outputs"].items()}
     stage = value["unit"]["stage"]
@@ -163,9 +163,9 @@ def unseal(data: bytes, name: str) -> dict[str, Any]:
     if not whole:
         raise CheckFailed(
             f"{name} is damaged.",
-            "The digest inside does not fit the rest of it.",
-            "Run `mill verify`; a damaged receipt may be removed, its unit then runs again.",
+            "The digest inside does not match its content.",
+            "Run `mill verify`. You may remove a damaged receipt: its unit then runs again.",
         )
     if value.pop("format") != FORMAT:
-        raise CheckFailed(f"{name} has a format this version does not know.", do="Upgrade corpusmill.")
+        raise CheckFailed(f"{name} has a format that this version does not know.", do="Upgrade corpusmill.")
     return dict(value)

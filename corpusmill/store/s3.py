@@ -51,9 +51,7 @@ class S3Backend:
         bucket, _, prefix = address.partition("/")
         prefix = prefix.strip("/")
         if not bucket or "//" in prefix:
-            raise UsageError(
-                f"s3://{address} is no address of a store.", "Expected s3://bucket/prefix.", "Check --store."
-            )
+            raise UsageError(f"s3://{address} is not a store URI.", "Expected s3://bucket/prefix.", "Check --store.")
         backend = cls(_client(os.getpid(), *_surroundings()), bucket, f"{prefix}/" if prefix else "")
         backend.retry_for_s = FIRST_CONTACT_S
         backend._call("list_objects_v2", Prefix=backend.prefix, MaxKeys=1)
@@ -70,7 +68,7 @@ class S3Backend:
         except _BadDigest as err:
             if source.path is not None and Source.of_file(source.path).digest != source.digest:
                 raise CheckFailed(
-                    f"The local file for {name} is no longer what was hashed.",
+                    f"The local file for {name} changed after it was hashed.",
                     f"{source.path} changed on the scratch disk.",
                     "Run the command again.",
                 ) from err
@@ -165,7 +163,7 @@ class S3Backend:
             return Unavailable(
                 f"The bucket {self.bucket!r} does not exist at {self._server()}.",
                 said,
-                "Make the bucket first (corpusmill never does), or check --store and AWS_ENDPOINT_URL.",
+                "Create the bucket first (corpusmill never creates one), or check --store and AWS_ENDPOINT_URL.",
             )
         if status == 404:
             return Absent(said)
@@ -178,21 +176,21 @@ class S3Backend:
         return Unavailable(
             f"{self._server()} refused {err.operation_name} on {self.uri}.",
             said,
-            "Run `mill doctor store`: it tells what a store needs and this server lacks.",
+            "Run `mill doctor store`: it shows what a store needs and this server lacks.",
         )
 
     def _credentials(self, said: str) -> MillError:
         return Unavailable(
-            f"{self._server()} does not let us use {self.uri}.",
+            f"{self._server()} denies access to {self.uri}.",
             said,
-            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (or the profile), and what they may do with this bucket.",
+            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (or the profile), and their permissions for this bucket.",
         )
 
     def _away(self, said: str) -> MillError:
         return Unavailable(
             f"{self._server()} does not answer for {self.uri}.",
             f"Tried for {self.retry_for_s:.0f} seconds; last: {said}",
-            "Check AWS_ENDPOINT_URL and that the server runs; finished work is kept: run again when it answers.",
+            "Check AWS_ENDPOINT_URL and that the server runs. Finished work is kept: run again when it answers.",
         )
 
     def _server(self) -> str:

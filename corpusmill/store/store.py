@@ -48,8 +48,8 @@ def open_store(uri: str | Path, *, create: bool = False) -> Store:
         if not create:
             raise NotFound(
                 f"There is no store at {backend.uri}.",
-                "A store has a file STORE.json; none is there.",
-                "Check --store or CORPUSMILL_STORE, or make a store there with `mill build … --create-store`.",
+                "A store has a file STORE.json; there is none.",
+                "Check --store or CORPUSMILL_STORE, or create a store there with `mill build … --create-store`.",
             ) from None
         return _create_store(backend)
     unseal(marker, keys.STORE)
@@ -63,9 +63,7 @@ def _backend(uri: str) -> Backend:
 
         return S3Backend.open(rest)
     if separator and scheme != "file":
-        raise UsageError(
-            f"{uri} is no address of a store.", "Known are a folder and s3://bucket/prefix.", "Check --store."
-        )
+        raise UsageError(f"{uri} is not a store URI.", "Expected a folder or s3://bucket/prefix.", "Check --store.")
     folder = Path(rest if separator else uri).expanduser().absolute()
     if file := next(filter(os.path.isfile, (folder, *folder.parents)), None):  # False also where it may not be seen
         raise UsageError(f"{uri} cannot be a store.", f"{file} is a file; a store is a folder.", "Check --store.")
@@ -76,8 +74,8 @@ def _create_store(backend: Backend) -> Store:
     others = [] if not isinstance(backend, FolderBackend) else [name for name, _ in backend.list("")]
     if others and keys.STORE not in others:
         raise Refused(
-            f"{backend.uri} is not empty and is no store.",
-            f"It holds {others[0]!r} and more.",
+            f"{backend.uri} is not empty and is not a store.",
+            f"It contains {others[0]!r} and more.",
             "Choose an empty folder.",
         )
     if not isinstance(backend, FolderBackend):
@@ -189,7 +187,7 @@ class Store:
         name = keys.object_name(draft.digest)
         if not self._create(name, Source(draft.digest, draft.size, path=draft.path)):
             raise Refused(
-                f"{name} is damaged: the store holds other bytes under the name of this digest.",
+                f"{name} is damaged: the store has other bytes under this digest.",
                 f"expected {draft.size} bytes of sha256 {draft.digest}",
                 "Run `mill verify`; remove the damaged object and run again to repair.",
             )

@@ -204,8 +204,8 @@ class Plan:
         share, rest = divmod(self.global_batch, world_size)
         if rest:
             raise UsageError(
-                f"a global batch of {self.global_batch} sequences cannot be shared by {world_size} ranks",
-                "every rank takes equally many",
+                f"a global batch of {self.global_batch} sequences cannot be divided among {world_size} ranks",
+                "every rank must get the same number of sequences",
                 f"Use a number of ranks that divides {self.global_batch}.",
             )
         first = np.arange(step, step + steps, dtype=np.int64) * self.global_batch + rank * share
@@ -305,7 +305,7 @@ def _check(plan: Plan) -> None:
         if epochs > plan.max_epochs:
             raise UsageError(
                 f"partition {name} would be drawn {epochs:.1f} times, more than max_epochs = {plan.max_epochs}",
-                f"it holds {plan.sizes[name]} sequences",
+                f"it has {plan.sizes[name]} sequences",
                 "Train for fewer steps, lower its weight, build a larger dataset, or raise max_epochs.",
             )
 

@@ -95,7 +95,7 @@ class Tokenizer:
             raise UsageError(
                 "the tokenizer has no end-of-text token",
                 f"expected one of {', '.join(KNOWN_EOS)} among its added tokens; it has {sorted(names)[:10]}",
-                "Add one to its tokenizer.json, or leave pack.tokenizer out to train one.",
+                "Add one to its tokenizer.json, or remove pack.tokenizer to train one.",
             ) from None
         except Exception as err:  # the library raises bare Exception
             raise UsageError(
@@ -198,7 +198,7 @@ def _checked_groups(path: Path, table: pa.Table, row_bytes: int) -> Iterator[Row
                 raise CheckFailed(
                     f"row group {number} of a token shard cannot be memory-mapped: {'; '.join(faults)}",
                     "expected one uncompressed PLAIN page with the rows that were written",
-                    f"pyarrow {pa.__version__} lays pages out in another way; use the version in constraints.txt.",
+                    f"pyarrow {pa.__version__} lays out pages differently; use the version in constraints.txt.",
                 )
             yield RowGroup(offset, group.num_rows, zlib.crc32(payload))
             begin += group.num_rows

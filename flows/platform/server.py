@@ -49,7 +49,7 @@ def take_address(host: str, port: int | None) -> tuple[Address, socket.socket]:
     """
     listener = _listen(host, port or DEFAULT_PORT) or (None if port else _listen(host, 0))
     if listener is None:
-        raise Refused(f"port {port} is taken", "Something else listens there.", "Give another --port, or none.")
+        raise Refused(f"port {port} is taken", "Another process listens there.", "Choose another --port, or none.")
     password = None if is_loopback(host) else secrets.token_urlsafe(18)
     return Address(host, int(listener.getsockname()[1]), password), listener
 
@@ -74,7 +74,7 @@ def _listen(host: str, port: int) -> socket.socket | None:
         listener.close()
         if err.errno == errno.EADDRINUSE:
             return None
-        raise Unavailable(f"cannot listen on {host}:{port}", str(err), "Give another --host.") from err
+        raise Unavailable(f"cannot listen on {host}:{port}", str(err), "Choose another --host.") from err
     return listener
 
 

@@ -112,7 +112,7 @@ def start(
             if not is_healthy(url):
                 raise Unavailable(
                     f"no Prefect server answers at {url}",
-                    "PREFECT_API_URL is set, so none is started.",
+                    "PREFECT_API_URL is set, so mill starts no server.",
                     "Unset it, or correct it.",
                 )
             point_prefect_at(platform.env)

@@ -60,7 +60,7 @@ def train_in_process(
         )
         answer = file.with_name("job.json.result")
         if not answer.exists():
-            raise MillError(f"training of {ref} ended with status {code} and no answer", last_lines(log))
+            raise MillError(f"training of {ref} ended with exit code {code} and no result", last_lines(log))
         result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in result:
         kinds = {

@@ -57,12 +57,12 @@ def http(host: str) -> Iterator[None]:
             if err.__cause__ is None:
                 raise UsageError(
                     f"the Prefect server has no global concurrency limit {LIMIT!r}",
-                    f"it holds back requests of all machines together; one to {host} was to be made",
-                    f"`mill up` and `python -m flows.platform.deploy` make it; or set {VARIABLE} to nothing.",
+                    f"it limits the requests of all machines together; a request to {host} needs a slot",
+                    f"`mill up` and `python -m flows.platform.deploy` create it; or set {VARIABLE} to an empty string.",
                 ) from err
             raise Unavailable(
-                f"no slot of the Prefect server's limit {LIMIT!r} could be had",
+                f"could not get a slot of the Prefect server's limit {LIMIT!r}",
                 f"{err}: {err.__cause__}",
-                "Look at the server; what is finished stays.",
+                "Check the server; finished work is kept.",
             ) from err
         yield

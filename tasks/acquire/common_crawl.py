@@ -50,7 +50,7 @@ def of_crawl(name: str, config: CommonCrawl, crawl: str, seed: int) -> list[Sour
     except NotFound as err:
         if crawl in config.crawls:
             raise
-        notices.say(f"{crawl} of source {name!r} is announced, but not there yet ({err.what}): left out for now")
+        notices.say(f"{crawl} of source {name!r} is announced but not available yet ({err.what}): skipped for now")
         return None
 
 
@@ -147,8 +147,8 @@ def _index_files(root: str, crawl: str) -> tuple[list[str], str | None]:
         if not exists(root, only):
             raise NotFound(
                 f"no index of {crawl} at {root}",
-                f"neither crawl-data/{crawl}/cc-index.paths.gz nor {only} is there",
-                "Check the crawl's id; without select, whole files are read.",
+                f"neither crawl-data/{crawl}/cc-index.paths.gz nor {only} exists",
+                "Check the crawl's id. Without select, whole files are read.",
             ) from None
         return [only], f"{folder}/{cluster.NAME}"
     by = next((path for path in listed if path.endswith(f"/{cluster.NAME}")), None)

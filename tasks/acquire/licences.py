@@ -129,8 +129,8 @@ def check_allowed(allowed: Collection[str], source: str) -> None:
     if unknown:
         raise UsageError(
             f"source {source!r}: licences {', '.join(unknown)}",
-            "expected SPDX ids, letter by letter",
-            "See https://spdx.org/licenses; for all of the GPL's forms give GPL-2.0-only and GPL-2.0-or-later.",
+            "expected exact SPDX ids",
+            "See https://spdx.org/licenses; for all forms of the GPL name GPL-2.0-only and GPL-2.0-or-later.",
         )
 
 

@@ -59,7 +59,7 @@ def listed(
         raise UsageError(
             f"source {name!r}: {config.root} cannot be listed",
             "this kind reads folders and buckets (s3://)",
-            'See "common-crawl", whose files are named in lists.',
+            'Use kind "common-crawl", whose files are named in lists.',
         )
     else:
         sizes = _in_folder(name, config, folders)
@@ -91,7 +91,7 @@ def _in_bucket(name: str, config: FolderConfig) -> dict[str, int]:
         else:
             found[locator] = size
     if odd:
-        notices.say(f"source {name!r}: {odd} objects are left out, whose names could not be those of files")
+        notices.say(f"source {name!r}: {odd} objects are skipped, because their names cannot be file names")
     return found
 
 

@@ -31,8 +31,8 @@ def plan(name: str, config: OwnSource, seed: int) -> list[SourceUnit]:
     if not callable(getattr(module, "read", None)):
         raise UsageError(
             f"module {config.module} has no function `read`",
-            "expected read(unit, file, config, options, facts), which gives outcomes",
-            "docs/how-to/add-a-source.md says what it does.",
+            "expected read(unit, file, config, options, facts), which yields outcomes",
+            "See docs/how-to/add-a-source.md.",
         )
     if callable(getattr(module, "plan", None)):
         return list(module.plan(name, config, seed))
@@ -62,5 +62,7 @@ def read(
         raise
     except Exception as err:
         raise UsageError(
-            f"source module {config.module} failed on {unit.locator}", f"{type(err).__name__}: {err}", "Correct it."
+            f"source module {config.module} failed on {unit.locator}",
+            f"{type(err).__name__}: {err}",
+            "Correct the module.",
         ) from err

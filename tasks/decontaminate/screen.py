@@ -88,9 +88,9 @@ def gate(index: screen.Index, recipe: Recipe) -> dict[str, object]:
         raise CheckFailed(
             f"the benchmark screen found {totals['found']} of {totals['planted']} planted items"
             f" and {totals['false_hits']} look-alikes",
-            "expected all of the first and none of the second; nothing was screened"
+            "expected all planted items and no look-alike; nothing was screened"
             + (f"; missed: {', '.join(missed[:5])}" if missed else ""),
-            "This is our fault: please report it with the recipe.",
+            "This is an error in corpusmill: please report it with the recipe.",
         )
     by_length = [
         {

@@ -120,7 +120,7 @@ def earlier(recipe: Recipe, shards: Sequence[Shard], store: Store) -> Earlier | 
         index = open_manifest(store, digest, name).index
         if index is None:
             raise NotFound(
-                f"dataset {name}@{digest[:12]} has no index of what it kept",
+                f"dataset {name}@{digest[:12]} has no index of its kept documents",
                 "deduplicate.against needs one",
                 "Build it with deduplicate.index = true, or name another dataset.",
             )
@@ -128,7 +128,7 @@ def earlier(recipe: Recipe, shards: Sequence[Shard], store: Store) -> Earlier | 
             return _opened(digest, index, recipe, name)
         if ref != name:
             raise Refused(
-                f"dataset {name}@{digest[:12]} holds snapshots of this build itself",
+                f"dataset {name}@{digest[:12]} contains snapshots of this build",
                 f"both have {', '.join(sorted(ours & set(index.snapshots)))}",
                 f"Name the dataset before it, or just {name!r}, which finds it.",
             )
@@ -142,7 +142,7 @@ def _opened(digest: str, index: Index, recipe: Recipe, name: str) -> Earlier:
         raise Refused(
             f"the index of {name}@{digest[:12]} was made with other settings",
             "; ".join(f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} here" for key in keys),
-            "Give deduplicate and seed the same settings, or build the earlier dataset anew.",
+            "Use the same settings of deduplicate and seed, or build the earlier dataset again.",
         )
     parts = tuple(Part(part.manifest or digest, part.leaders, part.keys, part.sets) for part in index.parts)
     return Earlier(digest, index.snapshots, parts)

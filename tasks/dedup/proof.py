@@ -34,7 +34,7 @@ def identity(recipe: Recipe) -> dict[str, object]:
     worst = max(abs(pair.z) for pair in pairs)
     if worst > MAX_Z:
         raise CheckFailed(
-            f"MinHash signatures do not collide as often as their similarity says (|z| = {worst:.1f})",
+            f"MinHash signatures do not collide as often as theory expects (|z| = {worst:.1f})",
             f"expected at most {MAX_Z} on pairs of known similarity",
             "Nothing was removed. Choose another seed, and please report this.",
         )

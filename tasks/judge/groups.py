@@ -247,10 +247,14 @@ def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
             values = pa.array(np.asarray(function(text), np.float64), from_pandas=True)
         except Exception as err:
             raise UsageError(
-                f"{own.function} failed on a batch of {len(text)} texts", f"{type(err).__name__}: {err}", "Correct it."
+                f"{own.function} failed on a batch of {len(text)} texts",
+                f"{type(err).__name__}: {err}",
+                "Correct the function.",
             ) from err
         if len(values) != len(text):
-            raise UsageError(f"{own.function} gave {len(values)} numbers for {len(text)} texts", "expected one a text")
+            raise UsageError(
+                f"{own.function} returned {len(values)} numbers for {len(text)} texts", "expected one number per text"
+            )
         return pa.record_batch([values], names=[column])
 
     return Group(

@@ -55,7 +55,7 @@ def texts(sources: Sequence[str], store: str, field: str = "text", by_line: bool
                 opened = opened or open_store(store)
                 name, digest = opened.resolve(source)
             except (NotFound, UsageError) as err:
-                raise NotFound(f"{source}: no such file or folder", f"and no dataset: {err.what}", err.do) from err
+                raise NotFound(f"{source}: no such file or folder", f"nor a dataset: {err.what}", err.do) from err
             yield from _dataset_texts(opened, open_manifest(opened, digest, name))
 
 
@@ -78,7 +78,7 @@ def _jsonl_texts(path: Path, field: str) -> Iterator[str]:
         try:
             row: Any = json.loads(data)
         except (ValueError, RecursionError) as err:
-            raise UsageError(f"{path}, line {number}: not JSON", str(err), "Expected one JSON object a line.") from err
+            raise UsageError(f"{path}, line {number}: not JSON", str(err), "Expected one JSON object per line.") from err
         if not isinstance(row, dict) or not isinstance(row.get(field), str):
             has = f"it has {', '.join(sorted(row)[:8])}" if isinstance(row, dict) else f"it is {type(row).__name__}"
             raise UsageError(f"{path}, line {number}: no text in {field!r}", has, "Name the column with --field.")
@@ -137,14 +137,14 @@ def _decoded(path: Path, data: bytes) -> str:
 
 def _sound(path: Path, line: Line) -> bytes:
     if line.fault == "too_large":
-        raise UsageError(f"{path}: a line of {line.size:,} bytes", f"at most {MAX_TEXT_BYTES:,} bytes a line")
+        raise UsageError(f"{path}: a line of {line.size:,} bytes", f"at most {MAX_TEXT_BYTES:,} bytes per line")
     if line.fault:
         raise _damaged(path, line.fault)
     return line.data
 
 
 def _damaged(path: Path, reason: str) -> Unavailable:
-    return Unavailable(f"{path} is {reason}", "expected a whole file, plain or compressed", "Fetch it again.")
+    return Unavailable(f"{path} is {reason}", "expected a complete file, plain or compressed", "Fetch it again.")
 
 
 def _dataset_texts(store: Store, manifest: Manifest) -> Iterator[str]:

@@ -50,7 +50,7 @@ class Training:
         if given[0] != 0 or list(given) != sorted(given) or len(given) > self.order:
             raise UsageError(
                 f"prune {','.join(map(str, given))}",
-                f"expected 0 for single words and then numbers that do not fall, at most {self.order} of them",
+                f"expected 0 for single words and then non-decreasing numbers, at most {self.order} in total",
             )
         return np.array([*given, *[given[-1]] * (self.order - len(given))], np.int64)
 
@@ -119,7 +119,7 @@ def convert(arpa: Path, output: Path, name: str = "") -> dict[str, Any]:
                 unknown_e6 = _read_arpa(lines, rows)
         except ValueError as err:
             raise UsageError(
-                f"{arpa}: not a whole ARPA file", str(err), "Write it again, for example by lmplz."
+                f"{arpa}: not a complete ARPA file", str(err), "Write it again, for example with lmplz."
             ) from err
         about = {"name": name or output.stem, "arpa": {"sha256": identity(arpa)["sha256"]}}
         return _finish(rows, unknown_e6, about, output)

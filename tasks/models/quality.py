@@ -84,7 +84,7 @@ def train(
     """
     training.check()
     if output.suffix not in (".bin", ".ftz"):
-        raise UsageError(f"--output {output.name}", "expected a name that ends in .bin, or .ftz for a small one")
+        raise UsageError(f"--output {output.name}", "expected a name that ends in .bin, or in .ftz for a small model")
     refuse_existing(output)
     with tempfile.TemporaryDirectory(prefix="mill-quality-", dir=made_folder(output.parent)) as folder:
         work = Path(folder)
@@ -146,8 +146,8 @@ def _prepared(sides: tuple[Iterable[str], Iterable[str]], work: Path, training: 
                 f"too few {name} texts",
                 f"{counts[label]['documents']:,} given, {counts[label]['repeated']:,} of them repeated, "
                 f"{counts[label]['empty']:,} empty, {counts[label]['in_both']:,} both positive and negative; "
-                f"left are {counts[label]['trained']:,} to train on and {counts[label]['held_out']:,} to test with",
-                "Give more texts, or hold out another percentage.",
+                f"which leaves {counts[label]['trained']:,} to train on and {counts[label]['held_out']:,} to test with",
+                "Add more texts, or hold out another percentage.",
             )
     keys = ("documents", "empty", "repeated", "in_both", "trained", "held_out")
     data = {

@@ -52,7 +52,7 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
         raise UsageError(f"--format {fmt}", f"known: {', '.join(FORMATS)}")
     file = out / ("records.jsonl" if everything else "documents.jsonl")
     if out.exists() and not out.is_dir():
-        raise Refused(f"{out} is not a folder", "an export never overwrites", "Choose another place with -o.")
+        raise Refused(f"{out} is not a folder", "an export never overwrites", "Choose another folder with -o.")
     if file.exists():
         raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder or remove the file.")
     made_folder(out)

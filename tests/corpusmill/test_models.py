@@ -63,7 +63,7 @@ def test_a_damaged_model_is_fetched_again(folder: Path, monkeypatch: pytest.Monk
 
 def test_another_file_in_the_wheel_is_refused_and_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pip_that_gives(monkeypatch, b"something else")
-    with pytest.raises(CheckFailed, match="is another file"):
+    with pytest.raises(CheckFailed, match="is not the expected file"):
         models.fetch(NAME)
     assert not folder.exists() or not list(folder.iterdir())
 

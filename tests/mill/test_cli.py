@@ -68,7 +68,7 @@ def test_both_names_of_the_command_work():
         (["build", "crawl", "--sett", "a=b"], 2, "--set"),
         (["build", "nope"], 3, "no recipe 'nope'"),
         (["build", "crawl", "--store", "elsewhere"], 3, "There is no store at"),
-        (["build", "crawl", "--store", "ftp://x/y"], 2, "no address of a store"),
+        (["build", "crawl", "--store", "ftp://x/y"], 2, "not a store URI"),
         (["funnel", "x"], 3, "There is no store at"),
         (["recipe", "check", "crawl", "--set", "extract.mode=fastest"], 2, "extract.mode"),
         (["train", "x", "--config", "train-demo"], 3, "There is no store at"),

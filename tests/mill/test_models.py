@@ -97,7 +97,7 @@ def test_a_language_model_from_files_to_scores(capsys) -> None:
         (("perplexity", "train", "--text", "toy.txt", "-o", "m", "--order", "9"), 2, "order 9"),
         (("perplexity", "train", "--text", "toy.txt", "-o", "toy.txt"), 5, "toy.txt exists"),
         (("perplexity", "score", "toy.txt", "toy.txt"), 2, "not a model of this kind"),
-        (("perplexity", "convert", "toy.txt", "-o", "m"), 2, "not a whole ARPA file"),
+        (("perplexity", "convert", "toy.txt", "-o", "m"), 2, "not a complete ARPA file"),
     ],
 )
 def test_what_is_typed_wrong_has_one_message_and_leaves_nothing(capsys, argv, code: int, says: str) -> None:

@@ -44,7 +44,7 @@ def choices(threshold: float, num_perm: int) -> list[Choice]:
     if not 0 < threshold < 1:
         raise UsageError(f"threshold {threshold:g}", "expected a similarity between 0 and 1, for example 0.8")
     if num_perm < 2:
-        raise UsageError(f"num-perm {num_perm}", "expected 2 permutations or more, for example 112")
+        raise UsageError(f"num-perm {num_perm}", "expected at least 2 permutations, for example 112")
     return [_choice(bands, num_perm // bands, threshold) for bands in range(1, num_perm + 1) if num_perm % bands == 0]
 
 
@@ -61,8 +61,8 @@ def recommended(threshold: float, num_perm: int, recall: float) -> Choice:
     if not enough:
         raise UsageError(
             f"recall {recall:g} at similarity {threshold:g}",
-            f"no way to cut {num_perm} permutations finds pairs that often",
-            "Give more permutations with --num-perm, or a lower --recall.",
+            f"no bands and rows of {num_perm} permutations find pairs with that probability",
+            "Set more permutations with --num-perm, or a lower --recall.",
         )
     return min(enough, key=lambda choice: choice.false_positive)
 

@@ -156,7 +156,7 @@ def _numbers(measures: pa.RecordBatch, bound: Bound, name: str) -> Floats:
     if name not in measures.schema.names:
         raise UsageError(
             f"rule {bound.reason!r} reads measure {name!r}, which was not computed",
-            f"there are {', '.join(measures.schema.names)}",
-            "Let the recipe compute it (section judge), or take the rule out.",
+            f"available: {', '.join(measures.schema.names)}",
+            "Add it to section judge of the recipe, or remove the rule.",
         )
     return measures.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)

@@ -33,7 +33,7 @@ def check_source(url: str) -> bool:
         return True
     found = _resolved(host)
     if any(address.is_link_local for address in found):
-        raise Unavailable(f"{url} is link-local", f"{host} is {found[0]}", f"Name the host in {ALLOW}.")
+        raise Unavailable(f"{url} is link-local", f"{host} is {found[0]}", f"Add the host to {ALLOW}.")
     return not all(map(_is_public, found))
 
 
@@ -54,12 +54,12 @@ def check_redirect(url: str, target: str, private: bool) -> bool:
     found = _resolved(host)
     same = host == urlsplit(url).hostname
     if any(one.is_link_local for one in found) and not same:
-        raise Unavailable(f"{url} redirects to {target}", "it is link-local", f"Name the host in {ALLOW}.")
+        raise Unavailable(f"{url} redirects to {target}", "it is link-local", f"Add the host to {ALLOW}.")
     if not private and not all(map(_is_public, found)):
         raise Unavailable(
             f"{url} redirects to {target}",
-            "a public host may not lead to a private one",
-            f"If it should, name the host in {ALLOW}.",
+            "a public host must not lead to a private IP address",
+            f"If it should, add the host to {ALLOW}.",
         )
     return private
 
@@ -74,7 +74,7 @@ def _host(url: str, target: str) -> str:
         parts = urlsplit(target)
         parts.port  # noqa: B018  raises for what is no port
     except ValueError as err:
-        raise Unavailable(f"{target} is no URL", str(err)) from err
+        raise Unavailable(f"{target} is not a URL", str(err)) from err
     if parts.scheme not in ("http", "https") or not parts.hostname:
         what = f"{target} cannot be read" if target == url else f"{url} redirects to {target}"
         raise Unavailable(what, "only http and https are followed")
@@ -112,8 +112,8 @@ class _Checked:
             sock.close()
             raise Unavailable(
                 f"{self.host} leads to {peer}",
-                "a public host may not lead to a private one",
-                f"If it should, name the host in {ALLOW}.",
+                "a public host must not lead to a private IP address",
+                f"If it should, add the host to {ALLOW}.",
             )
         return sock
 

@@ -235,7 +235,7 @@ def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.Base
             retries=False,
         )
     except urllib3.exceptions.LocationValueError as err:
-        raise Unavailable(f"{place} is no URL", str(err)) from err
+        raise Unavailable(f"{place} is not a URL", str(err)) from err
     except urllib3.exceptions.HTTPError as err:
         raise Again(str(err)) from err
 

@@ -59,5 +59,5 @@ class Ranged:
         raise Unavailable(
             f"{self.url} cannot be fetched",
             f"{READINGS} readings of {size} bytes at {begin} all differ",
-            "Look at the network and at what stands between it and the server.",
+            "Check the network and any proxy between here and the server.",
         )

@@ -65,8 +65,8 @@ def persist(url: str, retries: Retries, attempt: Callable[[], T], progress: Call
             if failures >= retries.attempts:
                 raise Unavailable(
                     f"{url} cannot be fetched",
-                    f"{err}; tried {failures} times, {reached} bytes had come",
-                    "Check the URL, or try again later: what is finished stays.",
+                    f"{err}; tried {failures} times, {reached} bytes received",
+                    "Check the URL, or try again later: finished work is kept.",
                 ) from err
             wait = retries.backoff_s * 2 ** (failures - 1) * random.uniform(0.5, 1.5)
             wait = min(max(wait, err.retry_after_s or 0.0), retries.max_wait_s)
@@ -84,8 +84,8 @@ def undamaged(url: str, retries: Retries, fetch: Callable[[], tuple[T, Checksums
         if len(before) + 1 >= retries.attempts:
             raise Unavailable(
                 f"{url} cannot be fetched",
-                f"it came damaged {len(before) + 1} times, in different places",
-                "Look at the network and at what stands between it and the server.",
+                f"it arrived damaged {len(before) + 1} times, at different offsets",
+                "Check the network and any proxy between here and the server.",
             )
         before.add(checksums.same)
         rate_limit.count(damaged=1)

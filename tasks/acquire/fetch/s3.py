@@ -73,7 +73,7 @@ def listing(root: str, retries: Retries = DEFAULT) -> Iterator[tuple[str, int]]:
             found = persist(root, retries, page)
         except Absent as err:
             raise NotFound(
-                f"{root} cannot be listed", str(err), "Check source.*.root and what the key may do."
+                f"{root} cannot be listed", str(err), "Check source.*.root and the permissions of the key."
             ) from err
         yield from found.entries
         if (token := found.next_token) is None:

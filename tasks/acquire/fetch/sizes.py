@@ -47,7 +47,7 @@ def size_of(root: str, locator: str) -> int | None:
         return path.stat().st_size
     except (NotFound, OSError) as err:
         raise Unavailable(
-            f"file {locator} is missing at {root}", str(err), "Bring it back, or take it off the list."
+            f"file {locator} is missing at {root}", str(err), "Restore the file, or remove it from the list."
         ) from err
 
 

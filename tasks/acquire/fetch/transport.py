@@ -90,7 +90,7 @@ def fetch(
                 file = _local(folder_of(root) / _safe(locator), begin, end, cut)
         except NotFound as err:  # a list names it, so it should be there
             raise Unavailable(
-                f"file {locator} is missing at {root}", err.why, "Bring it back, or take it off the list."
+                f"file {locator} is missing at {root}", err.why, "Restore the file, or remove it from the list."
             ) from err
         except OSError as err:
             raise _disk_fault(err, locator, root, scratch) from err
@@ -140,9 +140,9 @@ def _joined(root: str, locator: str, ranges: Sequence[tuple[int, int]], path: Pa
 def _disk_fault(err: OSError, locator: str, root: str, scratch: str) -> Unavailable:
     if is_remote(root):
         what = f"file {locator} cannot be written to {scratch}"
-        return Unavailable(what, str(err), "Make room, or set TMPDIR to a larger disk.")
+        return Unavailable(what, str(err), "Free some space, or set TMPDIR to a larger disk.")
     why = f"{err.filename or root}: {err.strerror}"
-    return Unavailable(f"file {locator} cannot be read", why, "Bring it back, or take it off the list.")
+    return Unavailable(f"file {locator} cannot be read", why, "Restore the file, or remove it from the list.")
 
 
 def read(root: str, locator: str) -> bytes:
@@ -191,7 +191,7 @@ def read_range(root: str, locator: str, begin: int, size: int) -> bytes:
             return file.read(size)
     except (NotFound, OSError) as err:
         raise Unavailable(
-            f"file {locator} cannot be read at {root}", str(err), "Bring it back: the index names it."
+            f"file {locator} cannot be read at {root}", str(err), "Restore the file: the index names it."
         ) from err
 
 

@@ -26,9 +26,9 @@ def of_dataset(store: Store, manifest: Manifest) -> tuple[tuple[Bound, ...], Rul
     """
     if "rules" not in manifest.tables or "judge" not in manifest.recipe:
         raise NotFound(
-            f"dataset {manifest.name} does not say what its rules are",
-            "it holds documents only, or an earlier version built it",
-            "Build it again: only the manifest is made anew.",
+            f"the manifest of dataset {manifest.name} has no rules",
+            "its documents were not judged yet, or an earlier version built it",
+            "Build it again: this only makes a new manifest.",
         )
     rules = rules_from_json(parse_canonical(store.bytes(manifest.table("rules"))))
     return bounds_of(manifest.recipe, rules), rules
@@ -63,7 +63,7 @@ def moved(recipe: Mapping[str, Any], rules: RuleSet, moves: Sequence[str]) -> tu
     if faults := [fault for floor in floors for bound in found for fault in looser(bound, floor)]:
         raise UsageError(
             "; ".join(faults),
-            "costly judges were spared below the floor (judge.floors)",
+            "the costly judges skipped documents below the floor (judge.floors)",
             "Lower the floor in the recipe and build again.",
         )
     return found
@@ -104,11 +104,11 @@ def _set_bound(what: dict[str, Any], place: Sequence[str], last: str, text: str,
             f"--set {text!r}: no bound of this dataset",
             f"its rules: {', '.join(rules)}",
             "Bounds of the recipe: language.min_score, language.min_scores.CODE, judge.quality.NAME.min_score, "
-            "judge.personal_data.drop_above. Another text (extract, edits) needs a build.",
+            "judge.personal_data.drop_above. A change of the text (extract, edits) needs a build.",
         )
     number = _number(text, value)
     if is_score and not 0 <= number <= 1:
         raise UsageError(f"--set {text!r}", "expected a score from 0 to 1")
     if is_count and (number < 0 or number != int(number)):
-        raise UsageError(f"--set {text!r}", "expected a whole number from 0 on")
+        raise UsageError(f"--set {text!r}", "expected a whole number, 0 or more")
     at[last] = number

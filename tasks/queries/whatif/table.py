@@ -62,7 +62,7 @@ def measures_of(
 
 def _fill(path: str, store: Store, manifest: Manifest, bounds: tuple[Bound, ...]) -> None:
     if len(bounds) > MAX_BOUNDS:
-        raise UsageError(f"{len(bounds)} bounds", f"what-if knows {MAX_BOUNDS} at most", "Split the rule file.")
+        raise UsageError(f"{len(bounds)} bounds", f"what-if supports at most {MAX_BOUNDS}", "Split the rule file.")
     with duckdb.connect(path, config={"memory_limit": MEMORY}) as db:
         made = False
         for number, batch in enumerate(_batches(store, manifest)):
@@ -86,9 +86,9 @@ def _fill(path: str, store: Store, manifest: Manifest, bounds: tuple[Bound, ...]
             counted[reason] = counted.get(reason, 0) + count
     if counted != stored:
         raise CheckFailed(
-            "what-if does not give the decisions of the dataset",
+            "what-if does not reproduce the decisions of the dataset",
             f"expected {stored}, computed {counted}",
-            "This is our fault: please report it with the recipe and its rules.",
+            "This is an error in corpusmill: please report it with the recipe and its rules.",
         )
 
 

@@ -279,6 +279,6 @@ def test_an_object_too_large_for_one_put_is_refused_before_it_is_sent(s3_store, 
 def test_a_draft_that_changes_before_it_is_stored_is_noticed(store):
     draft = store.draft_bytes(b"before")
     draft.path.write_bytes(b"after!")
-    with pytest.raises(MillError, match="no longer what was hashed"):
+    with pytest.raises(MillError, match="changed after it was hashed"):
         store.commit(UNIT, {"x": draft})
     assert store.list("objects/") == []

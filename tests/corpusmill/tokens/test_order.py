@@ -182,7 +182,7 @@ def test_digest_covers_what_decides_and_not_the_epoch_guard() -> None:
 
 
 def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
-    with pytest.raises(UsageError, match="24 sequences cannot be shared by 5 ranks"):
+    with pytest.raises(UsageError, match="24 sequences cannot be divided among 5 ranks"):
         TWO_STAGES.rows(0, 0, 5)
 
 

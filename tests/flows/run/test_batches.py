@@ -101,7 +101,7 @@ def test_a_cancelled_flow_ends_the_units_of_its_batches_at_once(tmp_path: Path) 
     engine.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     for thread in threads:
         thread.join(timeout=20)
-    assert [str(err).splitlines()[0] for err in ended] == ["the work was ended"] * 7
+    assert [str(err).splitlines()[0] for err in ended] == ["the work was stopped"] * 7
     pids = [int(file.name) for file in tmp_path.iterdir()]
     assert not any(identify(pid) for pid in pids)
 

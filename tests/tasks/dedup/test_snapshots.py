@@ -156,5 +156,5 @@ def test_a_dataset_without_index_or_of_this_snapshot_is_refused(tmp_path):
     with pytest.raises(NotFound, match="no dataset 'nothing'"):
         build({"feb/b": february}, recipe(against="nothing"), store)
     digest, _, _ = build({"jan/a": january}, recipe(index=True), store, "indexed")
-    with pytest.raises(Refused, match="holds snapshots of this build itself"):
+    with pytest.raises(Refused, match="contains snapshots of this build"):
         build({"jan/a": january}, recipe(against=f"indexed@{digest[:12]}"), store)

@@ -90,7 +90,7 @@ def test_a_manifest_holds_the_documents_of_one_snapshot_and_the_fate_of_every_re
         assert cli.run((verb, *at)) == 0
         assert json.loads(capsys.readouterr().out)[key]
     assert cli.run(("rejects", *at)) == 3
-    assert "before any of them is judged" in capsys.readouterr().err
+    assert "its documents were not judged yet" in capsys.readouterr().err
     assert cli.run(("export", *at, "--all", "-o", str(tmp_path / "out"))) == 0
     lines = [json.loads(line) for line in (tmp_path / "out/records.jsonl").read_text().split("\n") if line]
     assert Counter(line["reason"] for line in lines) == {None: FILES * PAGES, "redirect": FILES}
@@ -248,7 +248,7 @@ def test_a_crawl_that_is_announced_only_is_left_out_said_and_taken_another_time(
         with heard() as said:
             nothing = run(wanted, store)
         assert (nothing.published, nothing.digest) == ((), first.digest)
-        assert [sentence for sentence in said if NEW in sentence and "announced, but not there yet" in sentence] == said
+        assert [sentence for sentence in said if NEW in sentence and "announced but not available yet" in sentence] == said
         assert len(said) == 1
 
         add_crawl(root, latest)  # a newer one is there before it

@@ -317,7 +317,7 @@ def test_a_broken_arpa_file_is_an_error_with_its_line(tmp_path, old: str, new: s
 
 def test_bytes_that_are_no_text_are_no_arpa_file(tmp_path) -> None:
     (tmp_path / "a.arpa").write_bytes(b"\\data\\\nngram 1=\xff")
-    with pytest.raises(UsageError, match="not a whole ARPA file"):
+    with pytest.raises(UsageError, match="not a complete ARPA file"):
         perplexity.convert(tmp_path / "a.arpa", tmp_path / "m")
     with pytest.raises(NotFound):
         perplexity.convert(tmp_path / "none", tmp_path / "m")

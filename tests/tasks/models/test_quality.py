@@ -149,7 +149,7 @@ def test_a_text_that_names_a_label_cannot_label_itself(tmp_path) -> None:
 def test_too_few_texts_are_an_error_that_counts_them(tmp_path, good, other, says: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
         quality.train(good, other, tmp_path / "m.bin", SMALL)
-    assert "left are" in caught.value.why
+    assert "which leaves" in caught.value.why
     assert list(tmp_path.iterdir()) == []
 
 

@@ -56,7 +56,7 @@ def test_a_public_host_may_not_lead_to_a_private_one(names: None) -> None:
     assert check_redirect("http://public.example/a", "https://other.example/b", private=False) is False
     assert check_redirect("http://127.0.0.1/a", "http://inside.example/", private=True) is True
     for host in ("inside.example", "mapped.example", "six.example", "127.0.0.1"):
-        with pytest.raises(Unavailable, match="may not lead to a private one"):
+        with pytest.raises(Unavailable, match="must not lead to a private IP address"):
             check_redirect("http://public.example/a", f"http://{host}/", private=False)
 
 

@@ -85,7 +85,7 @@ def test_damage_that_is_another_each_time_is_unavailable(tmp_path: Path) -> None
     (tmp_path / "x").write_bytes(NOISE)
     with (
         faulty(tmp_path, Faults(flip=0.999999)) as server,
-        pytest.raises(Unavailable, match="came damaged 3 times"),
+        pytest.raises(Unavailable, match="arrived damaged 3 times"),
     ):
         get(f"{server.url}/x", Retries(attempts=3))
 
