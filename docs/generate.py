@@ -1,6 +1,7 @@
-"""Write docs/reference from the code: commands, exit codes, recipe keys, schemas, reasons, measures (`make docs`).
+"""Write docs/reference from the code: commands, exit codes, keys of recipes and training, schemas, reasons, measures.
 
-The pages are committed, so they can be read where the code is read; a test says when one of them is out of date.
+`make docs` runs it. The pages are committed, so they can be read where the code is read; a test fails when one of them
+is out of date.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from corpusmill import config, errors, schema
 from corpusmill.kernels.measures import families
 from mill import cli
 from tasks import stages
+from training.config import TrainConfig
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 REFERENCE = REPOSITORY / "docs" / "reference"
@@ -55,6 +57,7 @@ def pages() -> dict[str, str]:
         "commands.md": commands(),
         "exit-codes.md": exit_codes(),
         "recipe.md": recipe(),
+        "training.md": training(),
         "schemas.md": schemas(),
         "reasons.md": reasons(),
         "measures.md": measures(),
@@ -148,7 +151,25 @@ def recipe() -> list[str]:
         "never hashed.",
         "",
     ]
-    for title, model in _sections(config.Recipe, ""):
+    return [*lines, *_keys(config.Recipe)]
+
+
+def training() -> list[str]:
+    """Every key of a training config."""
+    lines = ["# Training keys", "", _note("training/config.py"), ""]
+    lines += [
+        "A training config is a TOML file for `mill train REF --config FILE`; `--set key.path=value` overrides a key.",
+        "A *what* key affects the result: it is part of the run id. A *where* key sets where or how the work runs: the",
+        "same run may resume with another value.",
+        "",
+    ]
+    return [*lines, *_keys(TrainConfig)]
+
+
+def _keys(whole: type[BaseModel]) -> list[str]:
+    """A table for each section of a file."""
+    lines = []
+    for title, model in _sections(whole, ""):
         lines += [f"## {title}", "", (inspect.getdoc(model) or "").partition("\n\n")[0], ""]
         lines += ["| key | type | default | kind | meaning |", "|---|---|---|---|---|"]
         for name, field in model.model_fields.items():

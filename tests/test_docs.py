@@ -14,6 +14,7 @@ import pytest
 from corpusmill import config, errors
 from mill import cli
 from tasks import stages
+from training import config as train
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCS = REPOSITORY / "docs"
@@ -60,6 +61,14 @@ def test_every_recipe_key_is_explained():
     for model in (*sources, config.Select, config.Recipe, config.Extract, config.Pack, config.Benchmark, config.Judge):
         for key in model.model_fields:
             assert f"| `{key}` |" in text
+
+
+def test_every_training_key_is_explained():
+    text = reference("training.md")
+    for model in (train.TrainConfig, train.Model, train.Optim, train.Mixture, train.MixtureStage, train.Run):
+        for key, field in model.model_fields.items():
+            assert f"| `{key}` |" in text
+            assert field.description or key in ("model", "optim", "mixture", "stage", "run"), key
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))

@@ -1,7 +1,7 @@
 """What is trained and how: typed and frozen, read from `recipes/train-*.toml`; all faults are reported at once.
 
 As in recipes, a field is `what` (it decides the numbers, and is hashed into the run id) or `where` (ranks, sharding,
-how often to save): the same run may go on with other ranks or another mode.
+how often to save): the same run may resume with other ranks or another mode.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Model(Section):
     """A GPT: RMSNorm, rotary positions, SwiGLU."""
 
     dim: int = Field(128, ge=16, description="Width of the residual stream.")
-    layers: int = Field(4, ge=1)
-    heads: int = Field(4, ge=1)
-    hidden: int = Field(352, ge=16, description="Width inside the SwiGLU feed-forward part.")
-    tied: bool = Field(True, description="The output projection is the embedding.")
+    layers: int = Field(4, ge=1, description="Number of blocks.")
+    heads: int = Field(4, ge=1, description="Attention heads per block.")
+    hidden: int = Field(352, ge=16, description="Width inside the SwiGLU feed-forward layer.")
+    tied: bool = Field(True, description="Use the embedding as output projection.")
 
     @model_validator(mode="after")
     def _heads_fit(self) -> Model:
@@ -39,62 +39,72 @@ class Model(Section):
 
 
 class Optim(Section):
-    """AdamW with a global gradient bound."""
+    """AdamW with clipping of the global gradient norm."""
 
     lr: float = Field(1e-3, gt=0, strict=False, description="Peak learning rate; stages scale it.")
-    warmup_steps: int = Field(0, ge=0, description="Steps from 0 to the stage's rate.")
-    betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.95)
-    eps: float = Field(1e-8, gt=0, strict=False)
-    weight_decay: float = Field(0.1, ge=0, strict=False, description="On matrices only.")
-    max_grad_norm: float = Field(1.0, gt=0, strict=False)
+    warmup_steps: int = Field(0, ge=0, description="Steps in which the rate rises from 0 to the stage's rate.")
+    betas: Annotated[tuple[float, float], Field(strict=False)] = Field(
+        (0.9, 0.95), description="Decay of the two moments."
+    )
+    eps: float = Field(1e-8, gt=0, strict=False, description="Added to the denominator.")
+    weight_decay: float = Field(0.1, ge=0, strict=False, description="Weight decay, on matrices only.")
+    max_grad_norm: float = Field(1.0, gt=0, strict=False, description="Gradients with a larger norm are scaled down.")
 
 
 class MixtureStage(Section):
-    """Steps with one mixture."""
+    """Steps with one mixture of partitions."""
 
-    steps: int = Field(ge=1)
+    steps: int = Field(ge=1, description="Number of steps.")
     weights: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        default_factory=dict, description="Whole-number weights of partitions; none: every partition by its size."
+        default_factory=dict, description="Whole-number weights of partitions; if absent, every partition by its size."
     )
-    rope_base: int = Field(10_000, ge=1)
+    rope_base: int = Field(10_000, ge=1, description="Base of the rotary positions.")
     lr: Annotated[tuple[float, float], Field(strict=False)] = Field(
-        (1.0, 1.0), description="Factor on optim.lr at the stage's start and end, linear in between."
+        (1.0, 1.0), description="Factors on optim.lr at the start and the end of the stage, linear in between."
     )
 
 
 class Mixture(Section):
-    """Which sequences, in which order."""
+    """Which sequences are read, and in which order."""
 
-    seed: int = Field(17, ge=0, le=2**53)
-    global_batch: int = Field(8, ge=1, description="Sequences a step, over all ranks.")
-    block: int = Field(1024, ge=1, description="Sequences within which the mixture is exact.")
-    max_epochs: int = where(4, ge=1, description="Refuse to draw a partition more often than this.")
+    seed: int = Field(17, ge=0, le=2**53, description="Seed of the order.")
+    global_batch: int = Field(8, ge=1, description="Sequences per step, over all ranks.")
+    block: int = Field(1024, ge=1, description="Length, in sequences, of the blocks in which the mixture is exact.")
+    max_epochs: int = where(4, ge=1, description="Maximum number of passes over a partition; more are refused.")
     stage: Annotated[tuple[MixtureStage, ...], Field(strict=False)] = Field(min_length=1)
 
 
 class Run(Section):
-    """Ranks and how they share the work; none of it changes the batches."""
+    """Ranks and how they share the work; none of these keys changes the global batches."""
 
-    nproc: int = where(2, ge=1, description="Ranks on this machine.")
-    mode: Literal["ddp", "fsdp2"] = where("ddp", description="Copies of the model, or shards of it.")
-    micro_batch: int = where(4, ge=1, description="Sequences a rank computes at once; the rest is accumulated.")
-    activation_checkpointing: bool = where(False, description="Compute a block's activations again in backward.")
+    nproc: int = where(2, ge=1, description="Number of ranks on this machine.")
+    mode: Literal["ddp", "fsdp2"] = where(
+        "ddp", description="ddp: a copy of the model per rank; fsdp2: a shard of it per rank."
+    )
+    micro_batch: int = where(
+        4, ge=1, description="Sequences that a rank computes at once; gradients of the rest are accumulated."
+    )
+    activation_checkpointing: bool = where(
+        False, description="Recompute the activations of a block in the backward pass."
+    )
     checkpoint_every: int = where(100, ge=1, description="Steps between checkpoints.")
-    threads: int = where(1, ge=1, description="CPU threads a rank.")
+    threads: int = where(1, ge=1, description="CPU threads per rank.")
 
 
 class TrainConfig(Section):
     """One way to train on a dataset."""
 
-    all_keys = "training/config.py, with meanings; recipes/train-demo.toml is an example"
+    all_keys = "docs/reference/training.md; recipes/train-demo.toml is an example"
 
-    name: Name
-    seed: int = Field(17, ge=0, le=2**53, description="Of the initial weights.")
-    dtype: Literal["float32", "bfloat16"] = Field("float32", description="Of matrix products; weights stay float32.")
+    name: Name = Field(description="Name of the config.")
+    seed: int = Field(17, ge=0, le=2**53, description="Seed of the initial weights.")
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Type of matrix products; weights stay float32."
+    )
     model: Model = Model()
     optim: Optim = Optim()
     mixture: Mixture
-    heldout_sequences: int = Field(0, ge=0, description="Held-out sequences to evaluate; 0 is all.")
+    heldout_sequences: int = Field(0, ge=0, description="Number of held-out sequences to evaluate; 0: all.")
     run: Run = Run()
 
     def model_digest(self, vocab_size: int) -> str:
@@ -115,7 +125,7 @@ def load_train_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainC
 def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """The order of a training run on a dataset.
 
-    A stage without weights draws every partition but the held-out one by its number of sequences.
+    A stage without weights draws from every partition but the held-out one, by its number of sequences.
 
     Raises:
         NotFound: the dataset has nothing to train on.
@@ -148,6 +158,6 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
 
 
 def _by_size(sizes: Mapping[str, int], block: int) -> dict[str, int]:
-    """Weights proportional to sizes, as fine as the block can keep; the smallest partition still gets its share."""
+    """Weights proportional to sizes, as fine as the block allows; the smallest partition still gets a share."""
     total = sum(sizes.values())
     return {name: max(1, size * (block // 4) // total) for name, size in sizes.items()}

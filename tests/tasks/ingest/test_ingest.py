@@ -248,7 +248,7 @@ def test_a_crawl_that_is_announced_only_is_left_out_said_and_taken_another_time(
         with heard() as said:
             nothing = run(wanted, store)
         assert (nothing.published, nothing.digest) == ((), first.digest)
-        assert [sentence for sentence in said if NEW in sentence and "announced but not available yet" in sentence] == said
+        assert all(NEW in sentence and "announced but not available yet" in sentence for sentence in said)
         assert len(said) == 1
 
         add_crawl(root, latest)  # a newer one is there before it
