@@ -71,6 +71,6 @@ def check_funnel(rows: Sequence[FunnelRow]) -> None:
     if faults := funnel.faults(rows):
         raise CheckFailed(
             faults[0],
-            "what enters a stage must leave it or have a reason; nothing was published",
-            "This is our fault: please report it with the recipe.",
+            "every document that enters a stage must leave it or have a reason; nothing was published",
+            "This is an error in corpusmill: please report it with the recipe.",
         )
