@@ -287,7 +287,7 @@ def reasons() -> list[str]:
     lines = ["# Stages, reasons and rules", "", _note("tasks/stages.py and rules/*.toml"), ""]
     lines += [
         "Stages in the order of a build. A version is raised when the same input would give other output; receipts and",
-        "lineage name units by their stage, those of parts `near.plan` and so on.",
+        "lineage name units by their stage, for example `near.plan` for a part.",
         "",
         "| stage | version | rows of the funnel | what it does |",
         "|---|---:|---|---|",
@@ -297,8 +297,8 @@ def reasons() -> list[str]:
         lines += [f"| · {part.name} | {part.version} | | {part.says} |" for part in stage.parts]
     lines += [
         "",
-        "Every record that is read and not kept has exactly one reason. *policy*: somebody's decision, the owner's or",
-        "the recipe's; *quality*: the text is not worth keeping; *fault*: something is broken.",
+        "Every record that is read and not kept has exactly one reason. *policy*: a decision of the owner or of",
+        "the recipe; *quality*: the text is not worth keeping; *fault*: something is broken.",
         "",
         "| row of the funnel | reason | class | meaning |",
         "|---|---|---|---|",

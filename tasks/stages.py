@@ -1,7 +1,7 @@
 """The stages of a build, in order: the one table that units, funnel, lineage, publication, golden tests and docs read.
 
-A new stage is its unit, an entry here (with its reasons), and its call in `chain.py`. The library below knows none of
-this: what readers of a dataset need of it stands in the manifest.
+A new stage is its unit, an entry here (with its reasons), and its call in `chain.py`. The library below does not read
+this table: readers of a dataset find what they need in the manifest.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tasks.units import libraries as installed
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: what its units are named and keyed by.
+    """One stage: the name and the key of its units.
 
-    `version` is raised when the same input would give other output (a golden test says so); None where only its parts
-    have one. `rows` are the rows of the funnel in which its documents end; `libraries` those whose release decides the
-    output; `parts` the steps or groups that have units and versions of their own.
+    `version` is raised when the same input would give other output (a golden test checks it); None if only its parts
+    have one. `rows` are the rows of the funnel in which its documents end; `libraries` are those whose release affects
+    the output; `parts` are steps or groups with their own units and versions.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Stage:
         return {part.name: part.version for part in self.parts} if self.version is None else self.version
 
 
-SIZES = Stage("sizes", 1, "Asks servers how large listed files are, once.")
-SOURCE = Stage("source", 4, "Notes which bytes a source file had when it was read.")
+SIZES = Stage("sizes", 1, "Requests the sizes of listed files from servers, once.")
+SOURCE = Stage("source", 4, "Records the digest of a source file when it was read.")
 EXTRACT = Stage(
     "extract",
     4,
-    "Reads a source file, an outcome for each record, and extracts the main text of its pages.",
+    "Reads a source file, with one outcome per record, and extracts the main text of its pages.",
     rows=("acquire", "extract"),
 )
 JUDGE = Stage(
@@ -66,10 +66,10 @@ JUDGE = Stage(
     None,
     "Measures every document; decides nothing.",
     parts=(
-        Stage("language", 2, "Which language it is in, and how surely.", libraries=("fasttext-community",)),
+        Stage("language", 2, "The language of a document, with a score.", libraries=("fasttext-community",)),
         Stage("measures", 2, "The measures that rules read; `measures:clean` are those of the edited text."),
         Stage("digests", 1, "Digest of the normalised text, shingles and their MinHash signature."),
-        Stage("edits", 1, "Spans that the rule file's edits take out."),
+        Stage("edits", 1, "Spans that the rule file's edits remove."),
         Stage("pii", 1, "Spans of personal data, by kind.", libraries=("python-stdnum",)),
         Stage("quality", 1, "Scores of a quality classifier.", libraries=("fasttext-community",)),
         Stage("perplexity", 1, "Cross entropy under a language model."),
@@ -77,34 +77,34 @@ JUDGE = Stage(
 )
 FILTER = Stage("filter", 1, "Ends documents by language, floors, rules and scores.", rows=("language", "filter"))
 DECONTAMINATE = Stage(
-    "decontaminate", 2, "Looks for items of benchmarks, after a test on planted ones.", rows=("decontaminate",)
+    "decontaminate", 2, "Searches documents for benchmark items, after a test on planted ones.", rows=("decontaminate",)
 )
 EXACT = Stage("exact", 2, "Finds documents with equal text, payload or URL, over all shards.", rows=("exact",))
 NEAR = Stage(
     "near",
     2,
-    "Finds near duplicates by MinHash, verified by exact similarity, over all shards.",
+    "Finds near-duplicates by MinHash, verified by exact similarity, over all shards.",
     rows=("near",),
-    libraries=("datasketch",),  # the oracle whose verdict stands in the receipt
+    libraries=("datasketch",),  # the oracle whose result is in the receipt
     parts=(
-        Stage("plan", 1, "Ranks documents and cuts the search into parts that fit memory."),
+        Stage("plan", 1, "Ranks documents and cuts the search into ranges that fit into memory."),
         Stage("bands", 1, "Band keys of a group of shards, by ranges of keys."),
-        Stage("buckets", 1, "Which pairs of a range of keys to compare in a round."),
+        Stage("buckets", 1, "Pairs of a range of keys to compare in a round."),
         Stage("sets", 1, "Shingle sets that a group of shards needs in a round."),
         Stage("verify", 1, "Exact similarities of a group's pairs."),
-        Stage("removed", 1, "Which documents go, by all pairs verified so far."),
+        Stage("removed", 1, "Documents to remove, by all pairs verified so far."),
     ),
 )
 _PASSAGES = (
-    Stage("plan", 1, "Which documents take part, in order of preference."),
+    Stage("plan", 1, "Documents that take part, in order of preference."),
     Stage("items", 1, "Hashes of the passages of a group of shards, by ranges of hashes."),
-    Stage("merge", 1, "What is repeated within a range of hashes."),
+    Stage("merge", 1, "Repeated passages within a range of hashes."),
     Stage("summary", 1, "The passages that are in most documents."),
 )
 LINES = Stage("lines", 1, "Marks lines or paragraphs that many documents have.", parts=_PASSAGES)
 SUBSTRINGS = Stage("substrings", 1, "Marks long runs of words that several documents have.", parts=_PASSAGES)
-DECIDE = Stage("decide", 2, "Joins what deduplication found to the decisions of a shard, and samples rejects.")
-TOKENIZER = Stage("tokenizer", 1, "Trains the tokenizer, or takes the given one.", libraries=("tokenizers",))
+DECIDE = Stage("decide", 2, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
+TOKENIZER = Stage("tokenizer", 1, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
 PACK = Stage("pack", 1, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
 PUBLISH = Stage("publish", 3, "Writes the tables that the manifest names, and the manifest.")
 INGEST = Stage("ingest", 1, "Writes the lineage of a snapshot's documents, and their manifest.")
@@ -126,7 +126,7 @@ STAGES = (
     PUBLISH,
     INGEST,
 )
-"""In the order of the chain, but for `ingest`, which publishes what `extract` made."""
+"""In the order of the chain, except `ingest`, which publishes the output of `extract`."""
 
 ROWS = tuple(row for stage in STAGES for row in stage.rows)
 """Rows of the funnel, in order."""
@@ -142,8 +142,7 @@ Class = Literal["policy", "quality", "fault"]
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a document ended: `row` is its row of the funnel, `kind` says whose doing it is, `says` is one sentence for
-    people."""
+    """Why a document ended: `row` is its row of the funnel, `kind` its class, `says` one sentence for people."""
 
     row: str
     kind: Class
@@ -153,53 +152,63 @@ class Reason:
 REASONS: dict[str, Reason] = {
     "http_status": Reason("acquire", "policy", "The server answered with a status other than 200."),
     "redirect": Reason("acquire", "policy", "The server or the page sends the visitor to another URL."),
-    "revisit": Reason("acquire", "policy", "The archive holds only a note that the page was unchanged."),
-    "not_html": Reason("acquire", "policy", "The payload is no web page or text, whatever its name or header claims."),
-    "url_domain": Reason("acquire", "policy", "The host or the beginning of the URL is on the recipe's list."),
-    "url_word": Reason("acquire", "policy", "The URL holds a word, or part of one, that is on the recipe's list."),
-    "url_soft_words": Reason("acquire", "policy", "The URL holds two words of the recipe's list of soft words."),
+    "revisit": Reason("acquire", "policy", "The archive has only a note that the page is unchanged."),
+    "not_html": Reason("acquire", "policy", "The payload is not a web page or text, whatever its name or header says."),
+    "url_domain": Reason(
+        "acquire", "policy", "The host, or the host and the beginning of the path, is on the recipe's list."
+    ),
+    "url_word": Reason("acquire", "policy", "The URL contains a word or substring of the recipe's lists."),
+    "url_soft_words": Reason("acquire", "policy", "The URL contains two words of the recipe's list of soft words."),
     "empty_body": Reason("acquire", "quality", "There is no payload, or no text in it."),
     "robots_meta": Reason("acquire", "policy", "The owner forbids indexing or reuse by header or meta element."),
     "truncated": Reason("acquire", "fault", "The file ends inside the record."),
     "damaged": Reason("acquire", "fault", "The record cannot be read: broken compression or headers."),
-    "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in a way that is not known."),
-    "bad_encoding": Reason("acquire", "fault", "The payload is not what its transfer or content encoding promises."),
+    "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in an unknown format."),
+    "bad_encoding": Reason("acquire", "fault", "The payload does not match its transfer or content encoding."),
     "too_large": Reason("acquire", "policy", "The payload is larger than extract.max_payload_bytes."),
-    "bad_row": Reason("acquire", "fault", "The line, row or page does not parse as its format promises."),
-    "no_text_column": Reason("acquire", "fault", "The row has no string in the column that the recipe names for text."),
-    "other_namespace": Reason("acquire", "policy", "The wiki page is not in a namespace that the recipe lets in."),
-    "no_main_file": Reason("acquire", "quality", "No file of the paper begins a LaTeX document."),
-    "vendored": Reason("acquire", "policy", "The source file is somebody else's, carried along, as in node_modules."),
-    "generated": Reason("acquire", "quality", "A program wrote the source file, by its name or its own words."),
-    "minified": Reason("acquire", "quality", "The source file is minified or data: its lines are for no reader."),
-    "not_code": Reason("acquire", "policy", "The file is in no programming or markup language, or in none let in."),
-    "licence_unknown": Reason("acquire", "policy", "No licence is stated for the source file, or none that is known."),
-    "licence_refused": Reason("acquire", "policy", "The source file's licence is not among those the recipe lets in."),
+    "bad_row": Reason("acquire", "fault", "The line, row or page cannot be parsed."),
+    "no_text_column": Reason("acquire", "fault", "The row has no string in the recipe's text column."),
+    "other_namespace": Reason("acquire", "policy", "The wiki page is not in an accepted namespace."),
+    "no_main_file": Reason("acquire", "quality", "The paper has no file that begins a LaTeX document."),
+    "vendored": Reason("acquire", "policy", "The source file is a copy of another project's, as in node_modules."),
+    "generated": Reason("acquire", "quality", "The source file is generated, by its name or its own statement."),
+    "minified": Reason(
+        "acquire", "quality", "The source file is minified or contains data: its lines are not written for readers."
+    ),
+    "not_code": Reason("acquire", "policy", "The file is not in an accepted programming or markup language."),
+    "licence_unknown": Reason("acquire", "policy", "The source file has no stated licence, or an unknown one."),
+    "licence_refused": Reason("acquire", "policy", "The source file's licence is not among the accepted ones."),
     "too_deep": Reason("extract", "fault", "Elements are nested deeper than extract.max_depth."),
     "timeout": Reason(
-        "extract", "fault", "Extraction took longer than its limit, twice (the second time alone, at 4 times)."
+        "extract", "fault", "Extraction exceeded its time limit, twice (the second time alone, with 4 times the limit)."
     ),
-    "crashed": Reason("extract", "fault", "The extraction worker died on this document, twice."),
+    "crashed": Reason("extract", "fault", "The extraction worker crashed on this document, twice."),
     "unwanted_language": Reason(
-        "extract", "policy", "The page is surely in a language that is not in extract.languages; it was not extracted."
+        "extract",
+        "policy",
+        "The page is certainly in a language that is not in extract.languages; it was not extracted.",
     ),
     "no_text": Reason("extract", "quality", "The page has no main text."),
-    "other_language": Reason("language", "policy", "The language is not among those the recipe keeps."),
+    "other_language": Reason("language", "policy", "The language is not among those that the recipe keeps."),
     "uncertain_language": Reason(
-        "language", "quality", "The language is wanted, but its score is under the recipe's bound."
+        "language", "quality", "The language is wanted, but its score is below the recipe's bound."
     ),
-    "below_floor": Reason("filter", "quality", "A measure is outside the floor below which costly judges are spared."),
-    "personal_data": Reason("filter", "policy", "It holds more personal data than judge.personal_data.drop_above."),
-    "low_quality": Reason("filter", "quality", "A quality classifier gives less than its judge.quality.*.min_score."),
+    "below_floor": Reason(
+        "filter", "quality", "A measure is outside its floor, so the costly judges skipped the document."
+    ),
+    "personal_data": Reason(
+        "filter", "policy", "It contains more personal data than judge.personal_data.drop_above permits."
+    ),
+    "low_quality": Reason(
+        "filter", "quality", "The score of a quality classifier is below its judge.quality.*.min_score."
+    ),
     "contaminated": Reason("decontaminate", "quality", "It shares a word n-gram with a benchmark item."),
     "exact_duplicate": Reason("exact", "quality", "Another kept document has the same normalised text."),
     "same_payload": Reason("exact", "quality", "Another kept document has the same payload, byte for byte."),
-    "same_url": Reason("exact", "policy", "Another kept document has the same URL, normalised."),
-    "near_duplicate": Reason(
-        "near", "quality", "A kept document is verified to be at least as similar as min_jaccard."
-    ),
-    "edited": Reason("pack", "quality", "Edits and masks took this text out of documents that stay (0 documents)."),
-    "empty_document": Reason("pack", "quality", "Tokenisation leaves nothing."),
+    "same_url": Reason("exact", "policy", "Another kept document has the same normalised URL."),
+    "near_duplicate": Reason("near", "quality", "A kept document has a verified similarity of at least min_jaccard."),
+    "edited": Reason("pack", "quality", "Edits and masks removed this text from kept documents (0 documents)."),
+    "empty_document": Reason("pack", "quality", "Tokenisation gives no tokens."),
 }
 """Every reason but those of rules, which rule files name (`rules/*.toml`): see `reason_of`."""
 
