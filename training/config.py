@@ -133,7 +133,9 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """
     sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
     if not sizes:
-        raise NotFound(f"dataset {manifest.name} has no training sequences", "all its documents were removed or held out")
+        raise NotFound(
+            f"dataset {manifest.name} has no training sequences", "all its documents were removed or held out"
+        )
     batch = config.mixture.global_batch
     stages = tuple(
         Stage(s.steps * batch, s.weights or _by_size(sizes, config.mixture.block), s.rope_base, s.lr)

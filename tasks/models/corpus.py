@@ -78,7 +78,9 @@ def _jsonl_texts(path: Path, field: str) -> Iterator[str]:
         try:
             row: Any = json.loads(data)
         except (ValueError, RecursionError) as err:
-            raise UsageError(f"{path}, line {number}: not JSON", str(err), "Expected one JSON object per line.") from err
+            raise UsageError(
+                f"{path}, line {number}: not JSON", str(err), "Expected one JSON object per line."
+            ) from err
         if not isinstance(row, dict) or not isinstance(row.get(field), str):
             has = f"it has {', '.join(sorted(row)[:8])}" if isinstance(row, dict) else f"it is {type(row).__name__}"
             raise UsageError(f"{path}, line {number}: no text in {field!r}", has, "Name the column with --field.")
