@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -151,6 +153,58 @@ def _possible(text: U, size: U, pairs: U, ops: Ints, lists: Ints, items: Ints, b
     return found
 
 
+@numba.njit(nogil=True, inline="always")
+def _line_end(line: U, end: U) -> Any:
+    """Where a line ends, and the bytes of its break."""
+    stop, width = line, U(0)
+    while stop < end:
+        if load8(stop) < U(0x20) or load8(stop) >= U(0xC2):
+            width = line_break(stop, end)
+            if width > U(0):
+                break
+        stop += U(1)
+    return stop, width
+
+
+@numba.njit(nogil=True, inline="always")
+def _add(starts: Ints, ends: Ints, kinds: Ints, spans: int, own: int, begin: int, finish: int, kind: int) -> int:
+    """Add a span, or lengthen the last one from `own` on where it continues that; the number of spans."""
+    if spans > own and ends[spans - 1] == begin and kinds[spans - 1] == kind:
+        ends[spans - 1] = finish
+    else:
+        starts[spans], ends[spans], kinds[spans] = begin, finish, kind
+        spans += 1
+    return spans
+
+
+@numba.njit(nogil=True, inline="always")
+def _met_before(at: U, n: U, keys: NDArray[np.uint64], stamps: Ints, d: int) -> bool:
+    """Whether document d had a line like this one before; it is noted. A line without a key never counts."""
+    key, length = line_key(at, at + n)
+    slots = U(len(keys) - 1)
+    slot = key & slots
+    while length > U(0) and stamps[slot] == d and keys[slot] != key:
+        slot = (slot + U(1)) & slots
+    met = length > U(0) and stamps[slot] == d
+    if length > U(0) and not met:
+        stamps[slot], keys[slot] = d, key
+    return met
+
+
+@numba.njit(nogil=True, inline="always")
+def _close(starts: Ints, ends: Ints, kinds: Ints, first: int, spans: int, kept_end: int, size: int, kind: int) -> int:
+    """Remove what follows the last line that stays, its break too; the number of spans."""
+    position = kept_end
+    for j in range(first, spans):
+        if starts[j] >= position:
+            starts[j] = position
+            position = ends[j]
+    if position < size:
+        starts[spans], ends[spans], kinds[spans] = position, size, kind
+        spans += 1
+    return spans
+
+
 @kernel
 def _edit(
     data: U,
@@ -179,7 +233,6 @@ def _edit(
     for e in range(len(ops)):
         phrases |= ops[e] == _PHRASE
         blanks = e if ops[e] == _BLANKS and blanks < 0 else blanks
-    slots = U(len(keys) - 1)
     for d in range(len(bounds) - 1):
         text, size = data + U(bounds[d]), U(bounds[d + 1] - bounds[d])
         end = text + size
@@ -189,14 +242,7 @@ def _edit(
         any_kept, tail_removed, feeds = False, False, 0
         line = text
         while line < end:
-            stop = line
-            width = U(0)
-            while stop < end:
-                if load8(stop) < U(0x20) or load8(stop) >= U(0xC2):
-                    width = line_break(stop, end)
-                    if width > U(0):
-                        break
-                stop += U(1)
+            stop, width = _line_end(line, end)
             following = stop + width
             feeds = feeds + 1 if stop == line and feeds > 0 else 1
             if width != U(1) or load8(stop) != U(0x0A):
@@ -226,25 +272,15 @@ def _edit(
                         low, high = (U(0), begin - at) if side == 0 else (finish - at, n)
                         while low < high:
                             here = origin[shift + low] if mapped else int(at - text + low)
-                            if spans > own and ends[spans - 1] == here and kinds[spans - 1] == e:
-                                ends[spans - 1] = here + 1
-                            else:
-                                starts[spans], ends[spans], kinds[spans] = here, here + 1, e
-                                spans += 1
+                            spans = _add(starts, ends, kinds, spans, own, here, here + 1, e)
                             low += U(1)
                     shift += begin - at
                     at, n = begin, finish - begin
                     if n == U(0) and not any_kept:
                         removed_by = e
                 elif op == _REPEATED_LINE:
-                    key, length = line_key(at, at + n)
-                    slot = key & slots
-                    while length > U(0) and stamps[slot] == d and keys[slot] != key:
-                        slot = (slot + U(1)) & slots
-                    if length > U(0) and stamps[slot] == d:
+                    if _met_before(at, n, keys, stamps, d):
                         removed_by = e
-                    elif length > U(0):
-                        stamps[slot], keys[slot] = d, key
                 elif op == _CITATION:
                     count = citation_cuts(at, n, numbers[e, FLAG], items, a, b, blob, table, cuts)
                 elif op == _ADDRESS:
@@ -290,23 +326,14 @@ def _edit(
                     high = U(cuts[c, 1])
                     while i < high:
                         here = origin[shift + i] if mapped else int(at - text + i)
-                        if spans > own and ends[spans - 1] == here and kinds[spans - 1] == e:
-                            ends[spans - 1] = here + 1
-                        else:
-                            starts[spans], ends[spans], kinds[spans] = here, here + 1, e
-                            spans += 1
+                        spans = _add(starts, ends, kinds, spans, own, here, here + 1, e)
                         i += U(1)
                 at, n, mapped = scratch + shift, to, True
                 if op == _PHRASE and strip_left(at, at + n) >= at + n:
                     removed_by = e
             if removed_by >= 0:
-                spans = own
-                if spans > first and ends[spans - 1] == int(line - text) and kinds[spans - 1] == removed_by:
-                    ends[spans - 1] = int(following - text)
-                else:
-                    starts[spans], ends[spans] = int(line - text), int(following - text)
-                    kinds[spans] = removed_by
-                    spans += 1
+                begins, follows = int(line - text), int(following - text)
+                spans = _add(starts, ends, kinds, own, first, begins, follows, removed_by)
                 tail_removed = True
             else:
                 _sort(starts, ends, kinds, own, spans)
@@ -318,17 +345,10 @@ def _edit(
                     any_kept = True
                 tail_removed = False
             line = following
-        if blanks >= 0 or tail_removed:  # nothing after the last line that stays, its break neither
-            position = int(kept_end)
-            for j in range(first, spans):
-                if starts[j] >= position:
-                    starts[j] = position
-                    position = ends[j]
-            if position < int(size):
-                if spans + 1 > len(starts):
-                    starts, ends, kinds = _grown(starts), _grown(ends), _grown(kinds)
-                starts[spans], ends[spans], kinds[spans] = position, int(size), max(blanks, 0)
-                spans += 1
+        if blanks >= 0 or tail_removed:
+            if spans + 1 > len(starts):
+                starts, ends, kinds = _grown(starts), _grown(ends), _grown(kinds)
+            spans = _close(starts, ends, kinds, first, spans, int(kept_end), int(size), max(blanks, 0))
         offsets[d + 1] = spans
     return starts[:spans], ends[:spans], kinds[:spans]
 
