@@ -1,7 +1,7 @@
-"""What a run asked of servers, in all its processes: shown when it ends, and kept under `runs/<id>/` in the store.
+"""The requests of a run, in all its processes: shown at its end, and kept under `runs/<id>/` in the store.
 
-Units tell it in a folder of this machine, a file a process, because a unit that fails returns nothing, and it is then
-that retries and waits are of interest. Nothing of it enters a receipt, a key or a manifest.
+Units write counts to a folder on this machine, one file per process: a unit that fails returns nothing, and then
+retries and waits are of most interest. The counts are not part of any receipt, key or manifest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counted:
-    """`fn` for a worker process: what each call asks of servers is written to `folder`, whether it fails or not."""
+    """`fn` for a worker process: writes the requests of each call to `folder`, also if it fails."""
 
     fn: Callable[[Any], Any]
     folder: str
@@ -48,11 +48,11 @@ class Counted:
 
 @dataclass
 class Record:
-    """One run of a verb; `traffic` and `notices` are complete behind the block of `recorded`.
+    """One run of a verb; `traffic` and `notices` are complete after the block of `recorded`.
 
     Attributes:
-        id: when it began, and chance.
-        manifest: what it published, to be set by the caller; None: nothing, or not yet.
+        id: time of its begin, and random digits.
+        manifest: what it published, set by the caller; None: nothing, or not yet.
     """
 
     id: str
@@ -62,7 +62,7 @@ class Record:
     manifest: str | None = None
 
     def counting(self, run: Runner) -> Runner:
-        """The same runner, its units counted."""
+        """The same runner, which counts the requests of its units."""
 
         def counted(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
             return run(stage, Counted(fn, self.folder), units)
@@ -70,21 +70,21 @@ class Record:
         return counted
 
     def to_json(self) -> dict[str, Any]:
-        """For the answer of a verb: the count, what was left out or done another way, and where that is kept."""
+        """For the JSON document of a verb: the counts, the notes, and where they are kept."""
         kept = self.id if self.traffic.requests else None
         return {"traffic": self.traffic.as_dict(), "notices": list(self.notices), "run": kept}
 
     def lines(self) -> list[str]:
-        """The same for people, a sentence a line: none where nothing was asked and there is nothing to say."""
+        """The same as text, one sentence per line; empty without requests and notes."""
         asked = said_of(self.traffic)
         return [f"{asked} (runs/{self.id})"] * bool(asked) + [f"note: {sentence}" for sentence in self.notices]
 
     def text(self) -> str:
-        """`lines` as text that goes before another line."""
+        """`lines` as text before another line."""
         return "".join(f"{line}\n" for line in self.lines())
 
     def collect(self) -> None:
-        """Add what worker processes wrote; a line that a kill cut short is left out."""
+        """Add what worker processes wrote; skip a line that a kill truncated."""
         for file in sorted(Path(self.folder).glob("*.jsonl")):
             for line in file.read_text(encoding="utf-8").split("\n"):
                 if line.endswith("}"):
@@ -92,7 +92,7 @@ class Record:
 
 
 def said_of(traffic: Traffic) -> str:
-    """One line for people; empty where nothing was asked."""
+    """The counts as one line; empty without requests."""
     if not traffic.requests:
         return ""
     again = f", {traffic.retries:,} of them again" if traffic.retries else ""
@@ -105,9 +105,9 @@ def said_of(traffic: Traffic) -> str:
 
 @contextmanager
 def recorded(store: Store, verb: str, recipe: str) -> Iterator[Record]:
-    """Count a run, and keep the count as `runs/<id>/traffic.json` where anything was asked of a server.
+    """Count the requests of a run, and keep the counts as `runs/<id>/traffic.json` if there were any.
 
-    It is kept of runs that fail too. A store that is away then does not hide why the run failed.
+    Counts of failed runs are kept too. If the store is unavailable then, the error of the run is still the one shown.
     """
     began = datetime.now(UTC)
     clock = time.monotonic()

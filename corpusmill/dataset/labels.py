@@ -1,4 +1,4 @@
-"""What people say of rejected documents: `keep` (the rule was wrong) or `drop`, stored beside the dataset.
+"""Labels of people for rejected documents: `keep` (the rule was wrong) or `drop`, stored beside the dataset.
 
 From labels follows each reason's estimated false-reject rate. The sample of rejects is drawn by a seeded hash, not by a
 person, so the share of `keep` among labelled documents estimates the share of all that the reason rejected; the
@@ -54,7 +54,7 @@ def labels(store: Store, name: str) -> list[dict[str, Any]]:
 
 
 def unlabelled(store: Store, name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Those rows of a sample that nobody has labelled."""
+    """The rows of a sample without a label."""
     known = {path.rpartition(".")[0] for path in store.list(f"labels/{name}/")}
     return (row for row in rows if f"labels/{name}/{row['reason']}/{_identity(row)}" not in known)
 
@@ -104,7 +104,7 @@ def ask(
     show: Callable[[Mapping[str, Any]], None],
     answer: Callable[[], str | None],
 ) -> dict[str, int]:
-    """Show documents that nobody has labelled, one by one, and store what is answered.
+    """Show documents without a label, one by one, and store the answers.
 
     Args:
         show: puts a document before the person. answer: what is typed, None at the end: `k`eep, `d`rop, `s`kip, `q`uit.

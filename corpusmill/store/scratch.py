@@ -1,6 +1,6 @@
-"""A temporary folder of one process that is removed with it, even where the process was killed.
+"""A temporary folder of one process that is removed with it, even if the process was killed.
 
-The owner holds an flock on the folder; whoever opens a scratch beside it removes the siblings that nobody holds.
+The owner holds an flock on the folder; the next process that opens a scratch beside it removes unlocked siblings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a flow run tells the world: its tags, the event `dataset.published`, a direct request for training.
+"""What a flow run announces: its tags, the event `dataset.published`, a direct request for training.
 
 Who trains a dataset is decided once, by a label of the event: `corpusmill.train` is `auto` when an automation
 (infra/automations.toml) shall start `train`, and `none` when nobody or a direct request does. An automation's run has
@@ -38,7 +38,7 @@ def announce(name: str, digest: str, store_uri: str, config: str | None, *, dire
     Training goes to the deployment of `train` that has the name of the deployment that built the dataset.
 
     Args:
-        config: training config that the recipe names; None: nobody trains.
+        config: training config that the recipe names; None: no training.
         direct: ask now, and let the automation be silent.
 
     Returns:

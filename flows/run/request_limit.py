@@ -2,8 +2,8 @@
 concurrency limit of the Prefect server.
 
 `tasks/acquire/fetch/rate_limit.py` enters `http` around each request where CORPUSMILL_HTTP_REQUEST_LIMIT names it;
-`held` says so to the processes of a flow run. The deployments' set-up makes the limit once and leaves its number to
-people.
+`held` sets it for the processes of a flow run. The deployments' set-up creates the limit once; people may change
+its number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def http(host: str) -> Iterator[None]:
-    """One request, body included, under the limit; its slot comes back by itself five minutes after a kill.
+    """One request, body included, under the limit; after a kill its slot is released five minutes later.
 
     Raises:
         UsageError: the server has no such limit.

@@ -1,8 +1,8 @@
-"""Licences of source files as SPDX expressions, and whether a recipe lets them in.
+"""Licences of source files as SPDX expressions, and whether a recipe accepts them.
 
 A file's own SPDX-License-Identifier comes first, then licence files of its folder or the nearest above, then what the
 package says of itself at its root. Licence files are compared with the texts that `identify` ships, by Sørensen-Dice
-of their word pairs as licensee and askalono do it. Several licence files of one folder must all be let in.
+of their word pairs, as licensee and askalono do. If a folder has several licence files, all must be accepted.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def expression(text: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def is_let_in(licence: str, allowed: tuple[str, ...]) -> bool:
-    """Whether an expression is satisfied by licences that are let in: AND asks for all, OR for one.
+    """Whether an expression is satisfied by the accepted licences: AND requires all, OR one.
 
-    An exception only adds permissions, so `X WITH Y` is let in where X is.
+    An exception only adds permissions, so `X WITH Y` is accepted if X is.
     """
     if ANY in allowed:
         return True
@@ -124,7 +124,7 @@ def is_let_in(licence: str, allowed: tuple[str, ...]) -> bool:
 
 
 def check_allowed(allowed: Collection[str], source: str) -> None:
-    """Raise UsageError where a recipe lets in what is no SPDX id."""
+    """Raise UsageError if a recipe accepts something that is not an SPDX id."""
     unknown = [name for name in allowed if name != ANY and expression(name) != name]
     if unknown:
         raise UsageError(

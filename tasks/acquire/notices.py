@@ -1,4 +1,4 @@
-"""What planning left out, or did another way, without being asked: for people, never for a digest."""
+"""Notes on what planning skipped or did differently without being asked: for people, never part of a digest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
 @contextmanager
 def heard() -> Iterator[list[str]]:
-    """Collect what is said within the block, each sentence once; a message that ends it comes with them."""
+    """Collect the notes made within the block, each once; an error that ends the block carries them too."""
     said: list[str] = []
     token = _heard.set(said)
     try:
@@ -28,7 +28,7 @@ def heard() -> Iterator[list[str]]:
 
 
 def say(sentence: str) -> None:
-    """Tell whoever listens; nobody has to."""
+    """Add a note, if a block of `heard` collects them."""
     said = _heard.get()
     if said is not None and sentence not in said:
         said.append(sentence)

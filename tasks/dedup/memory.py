@@ -1,7 +1,7 @@
-"""What memory the search for near duplicates took, beside what the recipe grants: `runs/<id>/near_memory.json`.
+"""Memory that the search for near-duplicates used, beside the recipe's limit: `runs/<id>/near_memory.json`.
 
-Units tell it in a folder of this machine, as they do with traffic (tasks/traffic.py). It differs from run to run, so
-nothing of it enters a receipt, a key or a manifest.
+Units write it to a folder on this machine, like requests (tasks/traffic.py). It differs from run to run, so it is
+not part of any receipt, key or manifest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tasks.units import Done, Job, Missing, Runner
 
 @dataclass(frozen=True)
 class Measured:
-    """A unit for a worker process: what the process held while it worked is written to `folder`, if it fails too."""
+    """A unit for a worker process: writes the memory of the process to `folder`, also if the unit fails."""
 
     fn: Callable[[Any], Done]
     stage: str
@@ -53,9 +53,9 @@ class Measured:
 
 @contextmanager
 def kept(run: Runner, recipe: Recipe, store: Store) -> Iterator[Runner]:
-    """The same runner, its units measured; what they took is kept in the store when the block ends, or fails.
+    """The same runner, which measures its units; the figures are stored when the block ends or fails.
 
-    Where the store is away then, that does not hide why the block failed.
+    If the store is unavailable then, the error of the block is still the one raised.
     """
     with tempfile.TemporaryDirectory(prefix="corpusmill-memory-") as folder:
 

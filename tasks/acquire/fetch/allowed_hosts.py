@@ -1,9 +1,9 @@
-"""Where requests may go: http and https only, from a public host never to a private one.
+"""Allowed hosts: http and https only, and from a public host never to a private one.
 
-The root of a source is the user's own setting, and may be private. What it leads to is not: each redirect is checked
-again, by the addresses that the name resolves to, and once more by the address that a connection really has (a name
-may resolve to something else the second time). Link-local addresses, where clouds keep credentials, are private to
-everybody. `CORPUSMILL_ALLOW_HOSTS` lists host names that may be led to all the same.
+The root of a source is the user's own setting and may be private. Its redirects are not: each one is checked
+by the IP addresses that the name resolves to, and again by the IP address of the actual connection (a name
+may resolve differently the second time). Link-local addresses, where clouds keep credentials, always count as
+private. `CORPUSMILL_ALLOW_HOSTS` lists host names that are allowed nevertheless.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALLOW = "CORPUSMILL_ALLOW_HOSTS"
 
 
 def check_source(url: str) -> bool:
-    """Whether the URL of a source may lead to private hosts: it is one itself, or is allowed to.
+    """Whether the URL of a source may lead to private hosts: because it is private itself, or is an allowed host.
 
     Raises:
         Unavailable: it is no URL of http or https, or it is link-local.
@@ -38,15 +38,15 @@ def check_source(url: str) -> bool:
 
 
 def check_redirect(url: str, target: str, private: bool) -> bool:
-    """Whether the target of a redirect is reached without restriction.
+    """Whether requests after this redirect may go to private hosts.
 
     Args:
-        url: where the request began.
-        target: where it is led now.
-        private: what `check_source` said of the beginning.
+        url: URL of the first request.
+        target: target of the redirect.
+        private: the result of `check_source` for `url`.
 
     Raises:
-        Unavailable: it may not go there.
+        Unavailable: the target is not allowed.
     """
     host = _host(url, target)
     if host in allowed_hosts():
@@ -101,7 +101,7 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 class _Checked:
-    """A connection that ends at once if its other end is not public."""
+    """A connection that closes at once if its peer is not public."""
 
     host: str
 
@@ -135,10 +135,10 @@ class _HTTPSPool(urllib3.HTTPSConnectionPool):
 
 
 def pools(private: bool, **options: Any) -> urllib3.PoolManager:
-    """Connections; unless they may be private, each is checked by the address it has.
+    """A pool of connections; unless they may be private, each is checked by the IP address of its peer.
 
     Args:
-        private: what `check_source` or `check_redirect` said.
+        private: the result of `check_source` or `check_redirect`.
         options: of urllib3.PoolManager.
     """
     manager = urllib3.PoolManager(**options)

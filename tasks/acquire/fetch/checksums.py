@@ -1,8 +1,8 @@
-"""Whether a downloaded body is what the server has: by the checksums it states, else by those within gzip members.
+"""Whether a downloaded body is intact: by the checksums that the server states, else by those within gzip members.
 
 Stated: Content-MD5, Digest and Repr-Digest, x-amz-checksum-*, x-goog-hash, an ETag that looks like an MD5. An ETag may
-be something else, and an object may be stored damaged; so a contradiction only means: fetch it again. The same bytes
-twice are what the server has.
+be something else, and an object may be stored damaged; so a mismatch only means: fetch it again. The same bytes
+twice are accepted as what the server has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALGORITHMS = {"md5": "md5", "sha": "sha1", "sha1": "sha1", "sha256": "sha256", 
 
 
 class Checksums:
-    """Sees a body pass and judges it; goes on over the parts of a download that broke off.
+    """Checks a body as it passes; continues over the fragments of an interrupted download.
 
     Args:
         headers: of the response.
@@ -48,11 +48,11 @@ class Checksums:
 
     @property
     def same(self) -> tuple[int, int]:
-        """Equal for equal bodies."""
+        """A fingerprint that is equal for equal bodies."""
         return self._crc32, self._size
 
     def contradicts(self) -> bool:
-        """Whether a checksum says that this is not what the server has."""
+        """Whether a checksum contradicts the body."""
         if any(self._hashes[name].digest() not in values for name, values in self._stated.items()):
             return True
         if self._members is None:
@@ -104,10 +104,10 @@ def _hasher(algorithm: str) -> Any:
 
 
 class _Members:
-    """Gzip members one behind the other, by their own checksums; anything else is none of its business.
+    """Consecutive gzip members, by their own checksums; other data is not checked.
 
     Attributes:
-        broken: a member is damaged, or what stands behind one is no other.
+        broken: a member is damaged, or is followed by something else than a member.
         cut: the body ends within a member.
     """
 

@@ -1,7 +1,7 @@
 """Reading from web servers and buckets: retries, downloads resumed by range, redirects followed one by one.
 
-Retried (retries.py): connection faults, bodies that break off, 408, 429 and 5xx. Where requests may go is decided by
-allowed_hosts.py, how often by rate_limit.py. A URL `s3://bucket/key` is opened by s3.py; all else is the same.
+Retried (retries.py): connection errors, truncated bodies, 408, 429 and 5xx. allowed_hosts.py decides where requests
+may go, rate_limit.py how often. A URL `s3://bucket/key` is opened by s3.py; everything else is the same.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MISSING = frozenset((403, 404, 410))  # object stores say 403 of what is not the
 
 
 class NoRanges(Unavailable):
-    """The server has the resource, and gives it as a whole only."""
+    """The server has the resource, but sends it only as a whole."""
 
 
 class Response(Protocol):
-    """What is used of an answer: urllib3's, or that of s3.py."""
+    """The part of a response that is used: of urllib3, or of s3.py."""
 
     status: int
 
@@ -49,7 +49,7 @@ def get(url: str, retries: Retries = DEFAULT) -> bytes:
 
     Raises:
         NotFound: the server has none.
-        Unavailable: it does not answer, or not with it.
+        Unavailable: it does not answer, or with an error.
     """
 
     def attempt() -> tuple[bytes, Checksums]:
@@ -70,7 +70,7 @@ def get_range(url: str, begin: int, size: int, retries: Retries = DEFAULT, *, en
 
     Raises:
         NotFound: the server has none.
-        NoRanges: it gives the whole only.
+        NoRanges: it sends only the whole.
         Unavailable: it does not answer.
     """
 
@@ -95,11 +95,11 @@ def get_range(url: str, begin: int, size: int, retries: Retries = DEFAULT, *, en
 
 
 def length(url: str, retries: Retries = DEFAULT) -> int | None:
-    """Bytes of a resource, None where the server does not say; asks for one of them.
+    """Size of a resource in bytes, None if the server does not state it; requests one byte.
 
     Raises:
         NotFound: the server has none.
-        Unavailable: it does not answer, or not with it.
+        Unavailable: it does not answer, or with an error.
     """
 
     def attempt() -> int | None:
@@ -121,12 +121,12 @@ def download(url: str, out: BinaryIO, retries: Retries = DEFAULT, *, begin: int 
 
     Args:
         begin: its first byte.
-        end: byte behind the last; None for the end of the resource.
+        end: the byte after its last; None for the end of the resource.
 
     Raises:
         NotFound: the server has none.
-        NoRanges: it gives the whole only.
-        Unavailable: it does not answer, or breaks off again and again.
+        NoRanges: it sends only the whole.
+        Unavailable: it does not answer, or breaks off repeatedly.
     """
     transfer = _Transfer(url, out, retries, begin, end)
 
@@ -138,7 +138,7 @@ def download(url: str, out: BinaryIO, retries: Retries = DEFAULT, *, begin: int 
 
 
 class _Transfer:
-    """A download that goes on where it broke off, as long as the resource is still the same."""
+    """A download that resumes where it broke off, as long as the resource has not changed."""
 
     def __init__(self, url: str, out: BinaryIO, retries: Retries, begin: int, end: int | None) -> None:
         self.url, self.out, self.retries = url, out, retries
@@ -184,7 +184,7 @@ class _Transfer:
         return self.size, checksums
 
     def restart(self) -> None:
-        """Forget what has come."""
+        """Discard what was received."""
         self.out.seek(0)
         self.out.truncate()
         self.size, self._version, self._checksums = 0, None, None
@@ -255,14 +255,14 @@ def _judge(response: Response, url: str) -> None:
 
 
 def _goes_on(response: Response, begin: int) -> bool:
-    """Whether a response continues at the byte asked for."""
+    """Whether a response continues at the requested byte."""
     if response.status in RETRIED:
         return True  # says nothing about the range
     return response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {begin}-")
 
 
 def _retry_after_s(value: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for, as a number or a date."""
+    """Seconds of a Retry-After header, which is a number or a date."""
     if not value:
         return None
     if value.strip().isdigit():

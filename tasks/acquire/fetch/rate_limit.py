@@ -1,7 +1,7 @@
-"""How often a host is asked by this process, and by all of a cluster; what was asked and waited is counted.
+"""Rate limit of this process, request limit of a cluster, and counts of requests and waits.
 
-A token bucket for each public host (the user's own hosts are not held back); a host that says it is busy is left alone
-by all threads until it wants to be asked again. `CORPUSMILL_REQUESTS_PER_S` sets the rate, for every host.
+A token bucket for each public host (the user's own hosts have no limit); while a host says that it is busy, no thread
+sends it requests. `CORPUSMILL_REQUESTS_PER_S` sets the rate for every host.
 `CORPUSMILL_HTTP_REQUEST_LIMIT=module:function` names the limit for all machines together: `function(host)`
 gives a context manager for one request and its body.
 """
@@ -28,16 +28,16 @@ RequestLimit = Callable[[str], AbstractContextManager[Any]]
 
 @dataclass
 class Traffic:
-    """What requests came to. Kept with a run, never in receipts: no digest may depend on it."""
+    """Counts of requests. Kept with a run, never in receipts: no digest may depend on them."""
 
     requests: int = 0
     retries: int = 0
-    """Attempts that had to be made again: busy servers, broken connections, bodies cut."""
+    """Repeated attempts: busy servers, broken connections, truncated bodies."""
     damaged: int = 0
-    """Bodies that came damaged, and were fetched again."""
+    """Bodies that arrived damaged and were fetched again."""
     received_bytes: int = 0
     waited_s: float = 0.0
-    """For the bucket, and for servers to recover."""
+    """Waits for the token bucket and for busy servers."""
 
     def add(self, other: Traffic) -> None:
         """Add another count."""
@@ -57,10 +57,10 @@ _watching = threading.local()
 
 @contextmanager
 def watched(*, apart: bool = False) -> Iterator[Traffic]:
-    """Count what this thread asks for within the block; blocks may be nested.
+    """Count the requests of this thread within the block; blocks may be nested.
 
     Args:
-        apart: what is counted here is not counted by a block around it.
+        apart: requests counted here are not counted by an outer block.
     """
     outer, traffic = getattr(_watching, "traffic", None), Traffic()
     _watching.traffic = traffic
@@ -73,7 +73,7 @@ def watched(*, apart: bool = False) -> Iterator[Traffic]:
 
 
 def count(**amounts: float) -> None:
-    """Add to the count of this thread, if anybody watches."""
+    """Add to the counts of this thread, if a block of `watched` collects them."""
     traffic = getattr(_watching, "traffic", None)
     for name, amount in amounts.items() if traffic is not None else ():
         setattr(traffic, name, getattr(traffic, name) + amount)
@@ -81,10 +81,10 @@ def count(**amounts: float) -> None:
 
 @dataclass
 class Bucket:
-    """Tokens for requests to one host: `burst` at once, `rate` a second from then on.
+    """Tokens for requests to one host: `burst` at once, then `rate` per second.
 
     Args:
-        rate: requests a second; None for as many as come.
+        rate: requests per second; None: no limit.
     """
 
     rate: float | None
@@ -100,7 +100,7 @@ class Bucket:
         self._closed_until = self._at
 
     def take(self) -> float:
-        """Take one token; returns for how many seconds the caller has to wait before the request."""
+        """Take one token; returns the seconds that the caller has to wait before the request."""
         with self._lock:
             now = self.clock()
             wait = max(0.0, self._closed_until - now)
@@ -111,7 +111,7 @@ class Bucket:
             return wait
 
     def close(self, seconds: float) -> None:
-        """Nobody asks this host for so long."""
+        """Send no request to this host for this many seconds."""
         with self._lock:
             self._closed_until = max(self._closed_until, self.clock() + seconds)
 

@@ -1,7 +1,7 @@
-"""Trying again: busy servers, broken connections, bodies cut short or damaged; what each attempt costs is counted.
+"""Retries: busy servers, broken connections, truncated or damaged bodies; the cost of each attempt is counted.
 
-Waits grow twofold from `backoff_s`, with jitter; Retry-After is honoured up to `max_wait_s`. An attempt that brought
-bytes starts the count of attempts anew. A body that a checksum contradicts is fetched again (checksums.py).
+Waits double from `backoff_s` on, with jitter; Retry-After is honoured up to `max_wait_s`. An attempt that received
+bytes resets the count of attempts. A body that a checksum contradicts is fetched again (checksums.py).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Retries:
-    """How long to try."""
+    """Limits of retrying."""
 
     attempts: int = 8
-    """In a row without a single new byte."""
+    """Attempts in a row without a single new byte."""
     backoff_s: float = 0.5
     """Wait after the first failure; doubled after each further one, with jitter."""
     max_wait_s: float = 60.0
-    """Longest wait, also where Retry-After asks for more."""
+    """Longest wait, even if Retry-After asks for more."""
     sleep: Callable[[float], None] = time.sleep
     """Tests count instead of waiting."""
 
@@ -37,7 +37,7 @@ DEFAULT = Retries()
 
 
 class Again(Exception):
-    """This attempt failed in a way that may pass."""
+    """This attempt failed in a way that may be temporary."""
 
     def __init__(self, why: str, retry_after_s: float | None = None) -> None:
         super().__init__(why)
@@ -45,15 +45,15 @@ class Again(Exception):
 
 
 def persist(url: str, retries: Retries, attempt: Callable[[], T], progress: Callable[[], int] = lambda: 0) -> T:
-    """What an attempt gives, made again as long as it may pass.
+    """The result of an attempt, with retries as long as failures may be temporary.
 
     Args:
         url: for the message.
-        attempt: raises Again where another may succeed.
-        progress: bytes that have come in all.
+        attempt: raises Again if another attempt may succeed.
+        progress: bytes received in total.
 
     Raises:
-        Unavailable: too many attempts in a row brought nothing.
+        Unavailable: too many attempts in a row without progress.
     """
     failures, reached = 0, 0
     while True:
@@ -75,7 +75,7 @@ def persist(url: str, retries: Retries, attempt: Callable[[], T], progress: Call
 
 
 def undamaged(url: str, retries: Retries, fetch: Callable[[], tuple[T, Checksums]]) -> T:
-    """What was fetched, if nothing contradicts it, or if it comes a second time with the same bytes."""
+    """The body, if no checksum contradicts it, or if it arrives a second time with the same bytes."""
     before: set[tuple[int, int]] = set()
     while True:
         result, checksums = fetch()

@@ -1,7 +1,7 @@
-"""How large the files of a source are, without reading them; what a server said is remembered in the store.
+"""Sizes of the files of a source, without reading them; sizes from servers are kept in the store.
 
-Large archives on servers are cut into blocks, so a plan has to know sizes. A file is asked about once: a receipt of
-stage `sizes`, one for each set of files that a plan named, keeps what was said.
+Large archives on servers are cut into blocks, so a plan needs sizes. Each size is requested once: a receipt of
+stage `sizes`, one for each set of files that a plan named, stores it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STAGE = stages.SIZES.name
 THREADS = 8
-"""Questions at once; how many a second is for the rate limit to say."""
+"""Requests at once; the rate limit bounds how many per second."""
 SCHEMA = pa.schema([pa.field("locator", pa.string(), nullable=False), pa.field("size", pa.int64())])
 
 Sizes = dict[str, int | None]
@@ -33,7 +33,7 @@ Sizes = dict[str, int | None]
 
 
 def size_of(root: str, locator: str) -> int | None:
-    """Bytes of a file or tree below a root, None where nobody says; on a server it costs one request of one byte.
+    """Bytes of a file or tree below a root, None if unknown; on a server this costs one request of one byte.
 
     Raises:
         Unavailable: it is listed but not there, or the server does not answer.
@@ -52,7 +52,7 @@ def size_of(root: str, locator: str) -> int | None:
 
 
 def known(root: str, source: str, snapshot: str, locators: Sequence[str], store: Store | None) -> Sizes:
-    """Sizes of those of the files that cost no request: all in a folder, on a server those asked about before."""
+    """Sizes of the files that cost no request: all in a folder, on a server those requested before."""
     if is_remote(root):
         return _remembered(source, snapshot, locators, store) if store else {}
     sizes: Sizes = {}
@@ -65,9 +65,9 @@ def known(root: str, source: str, snapshot: str, locators: Sequence[str], store:
 
 
 def asked(root: str, source: str, snapshot: str, locators: Sequence[str], store: Store | None) -> Sizes:
-    """Sizes of all of the files; those nobody knows yet are asked for, once, and remembered in the store.
+    """Sizes of all files; unknown ones are requested once, and kept in the store.
 
-    A file that is missing has none: whoever reads it will say so, when all others are read.
+    A missing file has none: reading it will fail after all others are read.
 
     Raises:
         Unavailable: the server does not answer.
@@ -102,7 +102,7 @@ def _from_server(root: str, locators: Sequence[str]) -> Sizes:
 
 
 def _unit(source: str, snapshot: str, locators: Iterable[str]) -> Unit:
-    """What was asked about: the same files, the same receipt."""
+    """The unit of a set of files: the same files, the same receipt."""
     config = {"source": source, "snapshot": snapshot, "files": digest_of(sorted(locators))}
     return stages.SIZES.unit(config)
 
