@@ -4,6 +4,7 @@ Method: a linear classifier on word n-grams separates good from other documents 
 arXiv:2406.11794). Training (tasks/models/quality.py) and scoring see the same text: `normalised`.
 
 A score is the probability of the positive label in millionths, so scores can be counted and compared exactly.
+It is fastText's own, made with the exp of the machine's libm: between machines it may differ by a millionth.
 """
 
 from __future__ import annotations
