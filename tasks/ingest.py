@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from corpusmill import schema, typed_json
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.card import card
-from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snapshot, StageFacts, open_manifest
+from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snapshot, open_manifest
 from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store
@@ -26,7 +26,8 @@ from tasks import acquire, extract, stages
 from tasks.acquire import SourceUnit, common_crawl
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
-from tasks.units import Count, Done, Job, Runner, content_of, once, store_at
+from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
+from tasks.versions import versions
 
 Snapshots = Mapping[str, tuple[str, ...]]
 """source -> ids of its snapshots."""
@@ -200,7 +201,7 @@ def publish(
         kind=DOCUMENTS,
         name=dataset_name(recipe),
         recipe={key: what[key] for key in ("name", "seed", "extract")} | {"source": {source: what["source"][source]}},
-        stages={"extract": StageFacts(cast(int, stages.EXTRACT.version), dict(made[0].versions))},
+        stages=versions(recipe, [source], [Step(r.stage, "", r) for r in made], stages.INGEST),
         snapshot=Snapshot(source, snapshot),
         snapshots=dict(sorted(snapshots.items())),
         awaited=_awaited(head.awaited, snapshots),

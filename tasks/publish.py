@@ -26,7 +26,6 @@ from corpusmill.dataset.manifest import (
     Partition,
     Proofs,
     RuleFile,
-    StageFacts,
     Vocabulary,
 )
 from corpusmill.dataset.manifest import publish as publish_manifest
@@ -39,6 +38,7 @@ from tasks.judge import groups
 from tasks.shards import Shard
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Done, Step, once
+from tasks.versions import versions
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
         recipe=recipe.what(),
         rules=RuleFile(rules.name, rules.version, rules.digest),
         urls=extract.url_file(recipe),
-        stages=_stages(parts),
+        stages=versions(recipe, recipe.source, parts.trail, stages.PUBLISH),
         models={**groups.model_digests(recipe), **extract.model_digests(recipe)},
         benchmarks=benchmarks.facts(recipe.decontaminate),
         tokenizer=_vocabulary(parts.tokenizer),
@@ -120,15 +120,6 @@ def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
         return store.commit(unit, tables)
 
     return once(store, unit, work)
-
-
-def _stages(parts: Parts) -> dict[str, StageFacts]:
-    """Versions of six stages; `near` is called deduplicate here."""
-    named = (stages.EXTRACT, stages.JUDGE, stages.FILTER, stages.DECONTAMINATE, stages.NEAR, stages.PACK)
-    versions: dict[str, Any] = {stage.name: stage.versions for stage in named}
-    versions["deduplicate"] = versions.pop(stages.NEAR.name)
-    called = {"extract": dict(parts.shards[0].documents.versions), "pack": dict(parts.tokenizer.versions)}
-    return {name: StageFacts(version, called.get(name)) for name, version in versions.items()}
 
 
 def _vocabulary(tokenizer: Receipt) -> Vocabulary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,10 +14,11 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from corpusmill.config import REPOSITORY
 from corpusmill.errors import NotFound
-from corpusmill.models import model_path, models_folder
+from corpusmill.models import model_path
 
+REPOSITORY = Path(__file__).resolve().parents[1]
+MODEL = "lid.176.ftz"
 COPIED = ("corpusmill", "tasks", "flows", "mill", "recipes", "rules", "tests/__init__.py", "tests/golden.py")
 
 
@@ -66,7 +68,9 @@ def patched(text: str, diff: str, page: str) -> str:
 
 def run(copy: Path, *arguments: str) -> str:
     """What Python says, with the code of the copy before any other; kernels and models are those of this machine."""
-    environment = {**os.environ, "PYTHONPATH": str(copy), "CORPUSMILL_MODELS": str(models_folder())}
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    with contextlib.suppress(NotFound):
+        environment["CORPUSMILL_MODELS"] = str(model_path(MODEL).parent)
     command = [sys.executable, "-W", "ignore", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=copy, env=environment, check=False)
     assert done.returncode == 0, done.stderr
@@ -97,7 +101,7 @@ crawl = golden.write_crawl(Path("crawl"))
 
 def needs_the_model() -> None:
     try:
-        model_path("lid.176.ftz")
+        model_path(MODEL)
     except NotFound:
         pytest.skip("no language model: run `mill models fetch`")
 
@@ -118,6 +122,7 @@ def test_a_stage_takes_three_files(copy: Path) -> None:
     assert {reason: count["docs"] for reason, count in rows["capitals"]["reasons"].items()} == {"capitals": 1}
     assert rows["capitals"]["docs_out"] == rows["capitals"]["docs_in"] - 1 == rows["decontaminate"]["docs_in"]
     assert "capitals" in made["lineage"]
+    assert made["stages"]["capitals"] == {"version": 1}
 
 
 def test_a_source_takes_two_files(copy: Path) -> None:
@@ -138,6 +143,7 @@ def test_a_source_takes_two_files(copy: Path) -> None:
     assert {reason: count["docs"] for reason, count in rows["acquire"]["reasons"].items()} == {"no_text_column": 1}
     assert rows["language"]["docs_in"] == 8
     assert [file["locator"] for file in made["inputs"]] == ["a.tsv"]
+    assert made["stages"]["source.t"] == {"version": 1}
 
 
 def test_a_verb_takes_one_file_and_a_line(copy: Path) -> None:

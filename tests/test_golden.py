@@ -11,6 +11,7 @@ from corpusmill.dataset.manifest import open_manifest
 from corpusmill.errors import NotFound
 from corpusmill.models import model_path
 from corpusmill.store import open_store
+from corpusmill.store.receipts import unseal
 from tests import golden
 
 
@@ -52,3 +53,25 @@ def test_each_planted_fate_is_met(found):
     assert reasons["decontaminate"] == {"contaminated": 1}
     assert reasons["exact"] == {"exact_duplicate": 1}
     assert reasons["near"] == {"near_duplicate": 1}
+
+
+def test_the_manifest_names_the_version_of_every_unit(found):
+    store = found[1]
+    _, digest = store.resolve("golden")
+    named = json.loads(store.get(f"datasets/golden/{digest}.json"))["stages"]
+    units = [unseal(store.get(name), name)["unit"] for name in store.list("receipts/")]
+    assert {unit["stage"] for unit in units} >= {
+        "source",
+        "extract",
+        "judge",
+        "exact",
+        "decide",
+        "tokenizer",
+        "publish",
+    }
+    for unit in units:
+        version = named[unit["stage"]]["version"]
+        assert unit["version"] == (version[unit["config"]["group"]] if unit["stage"] == "judge" else version)
+    assert named["near.plan"] == {"version": 1}, "whether the search was cut into parts is no property of the dataset"
+    assert "lines" not in named, "the recipe asks for no repeated passages"
+    assert named["tokenizer"]["libraries"].keys() == {"tokenizers"}

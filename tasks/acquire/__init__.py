@@ -136,6 +136,13 @@ def identity(unit: SourceUnit, recipe: Recipe) -> dict[str, object]:
     return {**unit.identity(), "reading": reading} if reading else unit.identity()
 
 
+def version(recipe: Recipe, source: str) -> int | None:
+    """The version of the way in which a source is read; None where it has none of its own, as archives."""
+    config = recipe.source[source]
+    found = module_of(config.kind).reading(config).get("version")
+    return found if isinstance(found, int) else None
+
+
 def libraries(unit: SourceUnit, recipe: Recipe) -> dict[str, str]:
     """Installed versions of the libraries that decide what is read."""
     return installed(module_of(recipe.source[unit.source].kind).LIBRARIES)

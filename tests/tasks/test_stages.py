@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corpusmill.config import REPOSITORY
 from tasks import stages
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = {stage.name for stage in stages.STAGES} | set(stages.ROWS)
 LISTED = 4
 """Names of stages in one display of a list, tuple, set or dict: these many are a list of the stages."""
