@@ -1,6 +1,6 @@
 """Orchestration: the only package that imports Prefect.
 
-What runs after what lives in `tasks.chain`; here it becomes runs that people can see.
+The order of the stages is in `tasks.chain`; this package turns it into runs that people can watch.
 """
 
 from corpusmill import extras

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from corpusmill.store import Store
 
 BATCHES_AT_ONCE = 8
-"""Batches whose threads wait on the process pool at the same time; the pool decides how much runs."""
+"""Batches whose threads wait on the process pool at the same time; the pool limits the work at once."""
 
 
 @flow(
@@ -32,9 +32,9 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
 
     Args:
         recipe: a TOML file, or the name of one in recipes/.
-        store: folder or s3://bucket/prefix; else CORPUSMILL_STORE, else .corpusmill/store.
+        store: folder or s3://bucket/prefix; default: CORPUSMILL_STORE, then .corpusmill/store.
         set: overrides of the recipe, `key.path=value`.
-        train: ask for training now, instead of leaving it to the automation on `dataset.published`.
+        train: request training now, instead of leaving it to the automation on `dataset.published`.
     """
     # Imported here: a supervisor that only registers this flow, and a worker, need neither pyarrow nor numba.
     from corpusmill.config import load_recipe

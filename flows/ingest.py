@@ -1,7 +1,7 @@
 """Flow `ingest-crawl`: what `mill ingest` does, on a schedule or by hand, one run at a time.
 
-One at a time is said twice: by the limit of the deployments, which lets further runs wait, and by that of the pool
-`crawl`, which all of them share. Were both taken away, receipts would still see to it that nothing is stored twice.
+Two limits ensure one at a time: that of the deployments, which makes further runs wait, and that of the pool
+`crawl`, which all of them share. Without both, receipts would still prevent that anything is stored twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def ingest_crawl(recipe: str, store: str | None = None, set: list[str] = []) -> 
 
     Args:
         recipe: a TOML file, or the name of one in recipes/.
-        store: folder or s3://bucket/prefix; else CORPUSMILL_STORE, else .corpusmill/store.
+        store: folder or s3://bucket/prefix; default: CORPUSMILL_STORE, then .corpusmill/store.
         set: overrides of the recipe, `key.path=value`.
     """
     # Imported here: a supervisor that only registers this flow, and a worker, need neither pyarrow nor numba.

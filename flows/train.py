@@ -1,4 +1,4 @@
-"""Flow `train`: one training run on a dataset, as a supervised process that a cancelled flow run takes down with it."""
+"""Flow `train`: one training run on a dataset, as a supervised process that ends with its flow run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def train(manifest: str, config: str, resume: str | None = None, store: str | No
     Args:
         manifest: digest of the dataset, or name, or name@digest.
         config: a training config, or the name of one in recipes/.
-        resume: checkpoint of another run to go on from, RUN or RUN/STEP. A run's own are always found.
-        store: folder or s3://bucket/prefix; else CORPUSMILL_STORE, else .corpusmill/store.
+        resume: checkpoint of another run to resume from, RUN or RUN/STEP. A run always finds its own checkpoints.
+        store: folder or s3://bucket/prefix; default: CORPUSMILL_STORE, then .corpusmill/store.
     """
     from corpusmill.store import open_store  # a worker and a supervisor import this module, and need no pyarrow
 

@@ -1,6 +1,6 @@
-"""How many batches the units of a stage are cut into: arithmetic of task runs, without Prefect.
+"""The number of batches of a stage's units: arithmetic of task runs, without Prefect.
 
-`flows/run/batches.py` runs one Prefect task a batch; `mill plan` counts them before anything starts.
+`flows/run/batches.py` runs one Prefect task per batch; `mill plan` counts them before anything starts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The chain, composed once: what runs after what. Drivers give `run`: processes of this machine, or Prefect task runs.
+"""The chain, composed once: the order of stages. Drivers pass `run`: processes on this machine, or Prefect task runs.
 
 Extraction, judging, filtering and the benchmark screen run shard by shard without a barrier; then duplicates (over all
 shards), decisions (by shard), tokenizer, packing (by window), publication.
@@ -28,7 +28,7 @@ from tasks.units import Count, Done, Job, Runner, Step, store_at
 
 @dataclass(frozen=True)
 class Built:
-    """What a build gave: the published manifest, and how many units it had to run."""
+    """The result of a build: the published manifest, and the number of units that ran."""
 
     name: str
     digest: str
@@ -42,7 +42,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
 
     Raises:
         NotFound: no such rules or model, or the sources list no file.
-        Unavailable: a listed file, server, store or disk is away (all other units are finished first; nothing is
+        Unavailable: a listed file, server, store or disk is unavailable (all other units finish first; nothing is
             published).
         CheckFailed: a self-test or the funnel's identity fails; nothing is published.
     """
@@ -102,7 +102,7 @@ def steps(place: str, *receipts: Receipt) -> list[Step]:
 
 
 def shard_unit(job: Job) -> tuple[Done, Shard, list[Done]]:
-    """One source file down to its first decisions: what was read, its shard, the units of which the shard is made."""
+    """One source file to its first decisions: what was read, its shard, the units that made the shard."""
     unit: SourceUnit = job.item
     recipe, store = job.recipe, store_at(job.uri)
     source, documents = extract.extract_file(unit, recipe, store)
@@ -133,13 +133,13 @@ def exact_unit(job: Job) -> Done:
 
 
 def near_unit(job: Job) -> Done:
-    """Near duplicates over all shards."""
+    """Near-duplicates over all shards."""
     shards, exact, earlier = job.item
     return dedup.near(shards, exact, job.recipe, store_at(job.uri), earlier)
 
 
 def decide_unit(job: Job) -> Done:
-    """The last word on every document of one shard."""
+    """The final decisions on the documents of one shard."""
     number, shard, exact, near = job.item
     return decide.decide_shard(number, shard, exact, near, job.recipe, store_at(job.uri))
 

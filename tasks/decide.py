@@ -1,4 +1,4 @@
-"""Decide: carry what deduplication found into the decisions of one shard, and sample what every reason rejected."""
+"""Decide: add the results of deduplication to the decisions of one shard, and sample the rejects of each reason."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, stor
 
 
 def _smallest(ended: Iterable[tuple[str, str, bytes, int]], seed: int) -> list[tuple[str, str, bytes, int]]:
-    """Per stage and reason those with the smallest keyed hash: a sample that no order of work can change."""
+    """For each stage and reason the rows with the smallest keyed hash: the same in any order of work."""
     key = f"rejects|{seed}".encode()
     by_reason: dict[tuple[str, str], list[tuple[bytes, int]]] = {}
     for stage, reason, identity, row in ended:
@@ -114,7 +114,7 @@ def _smallest(ended: Iterable[tuple[str, str, bytes, int]], seed: int) -> list[t
 
 
 def _heads(shard: Shard, rows: set[int], store: Store) -> dict[int, str]:
-    """The first 2,000 characters of some documents, as they may leave the store."""
+    """The first 2,000 characters of some documents, in the view that may leave the store."""
     wanted = np.array(sorted(rows), np.int64)
     texts = pc.utf8_slice_codeunits(shard.texts(wanted, store, view="final"), 0, TEXT_CHARS)
     return dict(zip(wanted.tolist(), texts.to_pylist(), strict=True))

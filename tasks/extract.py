@@ -50,7 +50,7 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
     """Receipts of one source file: what was read (facts `source`), and its records and documents.
 
     Raises:
-        Unavailable: the file, or the place it is in, is away.
+        Unavailable: the file or its source is unavailable.
         Refused: the file has other bytes than when it was read before.
     """
     unit, seen = units_of(source, recipe)
@@ -70,7 +70,7 @@ def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done
 
 
 def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
-    """The unit that extracts a source file, and the one that remembers which bytes were read."""
+    """The unit that extracts a source file, and the one that records which bytes were read."""
     rules = url_rules(recipe)
     config: dict[str, Any] = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
     if recipe.extract.verify_digests:
@@ -187,7 +187,7 @@ def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Reci
 
 
 def _fallback(extractors: Counter[str]) -> dict[str, int]:
-    """Of the documents that come of pages: how many another extractor than the line model gave."""
+    """Of the documents from pages: how many came from another extractor than the line model."""
     made = {name: extractors[name] for name in EXTRACTORS if extractors[name]}
     return {"pages": sum(made.values()), "others": sum(made.values()) - made.get("lines", 0)}
 
@@ -249,7 +249,7 @@ class Row:
 
     @property
     def ended(self) -> tuple[str | None, str | None]:
-        """(stage, reason); both None where a document came of it."""
+        """(stage, reason); both None if the record gave a document."""
         if self.extraction and self.extraction.reason:
             return "extract", self.extraction.reason
         return self.outcome.stage, self.outcome.reason

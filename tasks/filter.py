@@ -1,4 +1,4 @@
-"""Filter: language bound and rules, read from measures; writes a decision a document. No text is read."""
+"""Filter: language bound and rules, read from measures; writes one decision per document. No text is read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Ingest: what is new at a recipe's sources becomes documents, one history entry of `<recipe>-documents` a snapshot.
 
-A manifest holds the documents of one snapshot of one source; its `snapshots` name all that it and the manifests before
-it brought. That is the watermark, there is no other state: crawls named there are not asked about again, and of a
-folder only files that no manifest of the history names are read. The units are those of `mill build`, which finds them
+A manifest has the documents of one snapshot of one source; its `snapshots` name all that it and the manifests before
+it published. That is the watermark; there is no other state: crawls named there are not requested again, and of a
+folder only files that no manifest of the history names are read. The units are those of `mill build`, which reuses
 done.
 """
 
@@ -37,7 +37,7 @@ Snapshots = Mapping[str, tuple[str, ...]]
 class Head:
     """The newest manifest of the history: its digest (None before the first), and the watermark.
 
-    `awaited` are crawls that were announced, but not there yet, when a newer one was ingested.
+    `awaited` are crawls that were announced but not available yet when a newer one was ingested.
     """
 
     digest: str | None
@@ -62,15 +62,15 @@ def dataset_name(recipe: Recipe) -> str:
 
 
 def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
-    """Publish one manifest for every new snapshot, oldest first; none where nothing is new.
+    """Publish one manifest for every new snapshot, oldest first; none if nothing is new.
 
-    A crawl that is announced before its list of files is there is left out, said (`notices`), and taken another time.
+    A crawl that is announced before its file lists exist is skipped with a note (`notices`), and taken in a later run.
 
     Raises:
-        NotFound: a source or crawl that is not there, or a crawl that lists no file.
-        Unavailable: a server, file, store or disk is away. What was extracted is stored, snapshots that were finished
-            are published; the same call goes on from there.
-        Refused: somebody else published meanwhile, or a file has changed since it was read.
+        NotFound: a source or crawl that does not exist, or a crawl that lists no file.
+        Unavailable: a server, file, store or disk is unavailable. Extracted files are stored, finished snapshots
+            are published; the same call resumes there.
+        Refused: another process published in the meantime, or a file has changed since it was read.
     """
     extract.url_rules(recipe)  # what is missing is said before a page is read
     tally, run = Count(), finished_first(run, store)
@@ -116,9 +116,9 @@ def head_of(recipe: Recipe, store: Store) -> Head:
 
 
 def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
-    """(source, snapshot) of what may be new, by source and age; of crawls it is known, of folders their files say.
+    """(source, snapshot) of what may be new, by source and age; for crawls it is known, for folders their files decide.
 
-    "newest" means all that came since the watermark, so that nothing is left out where one run was missed.
+    "newest" means all since the watermark, so that nothing is skipped after a missed run.
     """
     found = []
     for name, config in sorted(recipe.source.items()):
@@ -138,7 +138,7 @@ def new_snapshots(recipe: Recipe, head: Head) -> list[tuple[str, str]]:
 def new_units(
     recipe: Recipe, source: str, snapshot: str, head: Head, store: Store, *, ask: bool = True
 ) -> list[SourceUnit]:
-    """The files of a snapshot that no manifest of the history holds.
+    """The files of a snapshot that no manifest of the history names.
 
     Args:
         ask: as for `acquire.plan`.
@@ -147,7 +147,7 @@ def new_units(
         none of a crawl that is announced only, and of a folder without new ones.
 
     Raises:
-        NotFound: a crawl that lists none, or that is asked for by its name and not there.
+        NotFound: a crawl that lists none, or that is named in the recipe and does not exist.
     """
     config = recipe.source[source]
     if isinstance(config, CommonCrawl):

@@ -1,6 +1,6 @@
 """Pack: a tokenizer (given or trained), then token shards window by window.
 
-A window is the files whose locators hash to it, so dropping a document changes its own window only. The tokenizer
+A window is the set of files whose locators hash to it: dropping a document changes only its window. The tokenizer
 learns from extracted, unfiltered text of the wanted languages, so moving a rule's bound changes no token id.
 """
 
@@ -52,7 +52,7 @@ class Window:
 def windows(shards: Sequence[Shard], recipe: Recipe) -> list[Window]:
     """The windows that hold a shard, by source and number.
 
-    How many there are (a power of two) follows from the extracted text, not from what rules left of it.
+    Their number (a power of two) follows from the extracted text, not from what the rules keep.
     """
     made = []
     for source in sorted({shard.source for shard in shards}):

@@ -1,4 +1,4 @@
-"""Publish: one manifest that names everything, one entry in the history, one card for people.
+"""Publish: one manifest that names everything, one entry in the history, one dataset card.
 
 The manifest's digest is the dataset's identity, so nothing of it depends on when, where or in what order the units ran.
 """
@@ -201,7 +201,7 @@ def _rejects(shards: Sequence[Shard], store: Store) -> pa.Table:
 
 
 def _with_keepers(rejects: pa.Table, parts: Parts, store: Store) -> pa.Table:
-    """The sample with URL and text of the document that each duplicate was dropped for, so that pairs are seen."""
+    """The sample with URL and text of each duplicate's keeper, so that pairs can be compared."""
     keepers = pc.unique(rejects.column("keeper").combine_chunks().drop_null())
     places: dict[bytes, tuple[int, int]] = {}
     for receipt in (parts.exact, parts.near):

@@ -1,4 +1,4 @@
-"""Rows of the funnel: units count what enters and leaves them, and by which reason the rest ends; publication sums."""
+"""Rows of the funnel: units count documents in and out and the reasons of the rest; publication adds them up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tally:
         self.counts.update(docs_in=docs, bytes_in=size, words_in=words)
 
     def add_out(self, docs: int, size: int, words: int = 0) -> None:
-        """Count what leaves alive."""
+        """Count what is kept."""
         self.counts.update(docs_out=docs, bytes_out=size, words_out=words)
 
     def add_reason(self, reason: str, docs: int, size: int, words: int = 0) -> None:
@@ -67,7 +67,7 @@ def funnel_row(row: str, receipts: Sequence[Receipt]) -> FunnelRow:
 
 
 def check_funnel(rows: Sequence[FunnelRow]) -> None:
-    """Raises CheckFailed where a funnel does not add up."""
+    """Raise CheckFailed if a funnel does not add up."""
     if faults := funnel.faults(rows):
         raise CheckFailed(
             faults[0],

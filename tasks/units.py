@@ -25,7 +25,7 @@ class Done:
 
 
 class Step(NamedTuple):
-    """A finished unit in the trail of a build: its stage, the shard or window that it is about (empty: all), its
+    """A finished unit in the trail of a build: its stage, its shard or window (empty: all), its
     receipt."""
 
     stage: str
@@ -42,7 +42,7 @@ def once(store: Store, unit: Unit, work: Callable[[], Receipt]) -> Done:
 
 
 class Missing(Exception):
-    """A unit that is only asked about is not finished."""
+    """A unit that is only looked up is not finished."""
 
 
 _asked: ContextVar[Store | None] = ContextVar("asked", default=None)
@@ -50,7 +50,7 @@ _asked: ContextVar[Store | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def asking(store: Store) -> Iterator[None]:
-    """Within the block units do not work: each gives its finished result from `store`, or raises Missing."""
+    """Within the block units do not work: each returns its finished result from `store`, or raises Missing."""
     token = _asked.set(store)
     try:
         yield
@@ -59,7 +59,7 @@ def asking(store: Store) -> Iterator[None]:
 
 
 def begin() -> None:
-    """Said where the work of a unit begins; raises Missing where units are only asked about."""
+    """Called where the work of a unit begins; raises Missing if units are only looked up."""
     if _asked.get() is not None:
         raise Missing
 
@@ -87,7 +87,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One unit of work for a worker: which store and recipe, and the item it is about."""
+    """One unit of work for a worker: store, recipe, and its item."""
 
     uri: str
     recipe: Recipe
@@ -95,7 +95,7 @@ class Job:
 
 
 def store_at(uri: str) -> Store:
-    """The store of this worker process, opened once; that of the driver where units are only asked about."""
+    """The store of this worker process, opened once; that of the driver if units are only looked up."""
     return _asked.get() or _opened(uri)
 
 
@@ -105,7 +105,7 @@ def _opened(uri: str) -> Store:
 
 
 def libraries(names: Sequence[str]) -> dict[str, str]:
-    """Installed versions of libraries that decide a stage's output."""
+    """Installed versions of libraries that affect a stage's output."""
     return {name: _version(name) for name in names}
 
 

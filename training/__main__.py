@@ -1,7 +1,7 @@
 """`python -m training JOB.json`: one training as a process of its own, as the flow `train` starts it.
 
-The job says store, ref, config, overrides, resume and log_dir. The answer is written beside it as `JOB.json.result`:
-what `train_ref` returns, or {"error", "what", "why", "do"} of a fault that a user can mend. Lines of the log go to
+The job has store, ref, config, overrides, resume and log_dir. The result is written beside it as `JOB.json.result`:
+what `train_ref` returns, or {"error", "what", "why", "do"} of an error that a user can correct. Lines of the log go to
 stdout.
 """
 

@@ -40,7 +40,7 @@ def save(
     Every rank uploads what it wrote; rank 0 commits when all are done.
 
     Args:
-        facts: what COMMIT.json says besides the files; `step` names the checkpoint.
+        facts: the content of COMMIT.json besides the files; `step` names the checkpoint.
         scratch: a local folder that all ranks of this machine share.
     """
     name = commits.folder_of(run_id, facts["step"])
@@ -76,7 +76,7 @@ def _upload(store: Store, name: str, path: Path) -> dict[str, object]:
 
 
 def _fetch(store: Store, commit: Commit, folder: Path) -> str:
-    """Copy all files of a checkpoint into a folder; what is wrong with one of them, or nothing."""
+    """Copy all files of a checkpoint into a folder; returns the first error, or an empty string."""
     for file in commit.facts["files"]:
         path = folder / file["file"]
         try:
@@ -94,7 +94,7 @@ def load(store: Store, commit: Commit, model: nn.Module, optimizer: Optimizer, r
     """Fetch a checkpoint, check every file against COMMIT.json, then load weights and optimizer state.
 
     Raises:
-        CheckFailed: a file is gone, or not the one committed.
+        CheckFailed: a file is missing, or is not the committed one.
     """
     folder = scratch / f"load-{commit.step:08d}"
     fault = ""

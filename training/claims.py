@@ -1,11 +1,11 @@
 """Never train twice: who trains a run now, and whether it is finished. Names are created once and never changed.
 
     runs/<run id>/claim.<n>       the n-th attempt: host, process, time
-    runs/<run id>/beat.<n>.<k>    its k-th sign of life
+    runs/<run id>/beat.<n>.<k>    its k-th heartbeat
     runs/<run id>/released.<n>    it has ended, and how
     runs/<run id>/result.json     the run is finished
 
-An attempt whose process is gone (seen on its own machine), or that has given no sign of life for a while (seen from
+An attempt whose process has ended (seen on its own machine), or that sent no heartbeat for a while (seen from
 elsewhere; clocks may differ by less than the lease), counts as dead. Two attempts at once would waste time, not spoil
 anything: both see the same batches, and checkpoints are create-only.
 """
@@ -53,13 +53,13 @@ def claim(store: Store, run_id: str) -> int | None:
 
 
 def release(store: Store, run_id: str, number: int, outcome: str) -> None:
-    """Say that an attempt has ended."""
+    """Record that an attempt has ended."""
     store.create(f"runs/{run_id}/released.{number}", seal({"outcome": outcome}))
 
 
 @contextmanager
 def beating(store: Store, run_id: str, number: int) -> Iterator[None]:
-    """Give signs of life from a thread, for observers on other machines."""
+    """Send heartbeats from a thread, for observers on other machines."""
     stop = threading.Event()
 
     def beat() -> None:

@@ -1,9 +1,9 @@
-"""Committed checkpoints as the store shows them: which there are, whose they are, whether a run may go on from one.
+"""Committed checkpoints in the store: which exist, to which run they belong, whether a run may resume from one.
 
     checkpoints/<run id>/<step, 8 digits>/<sha256>      the files, create-only, named by content
     checkpoints/<run id>/<step, 8 digits>/COMMIT.json   last; without it the checkpoint does not exist
 
-Needs no torch: the launcher refuses before anything is started.
+Needs no torch: the launcher refuses a checkpoint before it starts anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDENTITIES = {
     "plan_sha256": ("mixture", "Resume with the mixture of that run"),
     "model_sha256": ("model", "Resume with the model of that run"),
 }
-"""What a checkpoint and the run that goes on from it must share: its word in messages, and the way out."""
+"""What a checkpoint and a run that resumes from it must share: the word for it in messages, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def check(commit: Commit, identities: Mapping[str, str]) -> None:
 
 
 def write(store: Store, name: str, facts: Mapping[str, Any]) -> None:
-    """Make a checkpoint exist, all files of it being stored.
+    """Commit a checkpoint whose files are all stored.
 
     Raises:
         CheckFailed: another attempt at this run committed this step after other batches.

@@ -1,4 +1,4 @@
-"""One training run: what it is, its identity, and the file that tells the ranks.
+"""One training run: its parts, its identity, and the file that the ranks read.
 
 The run id hashes the manifest, the mixture plan and the config (its `what` fields), so the same wish is the same run,
 whoever has it, and is trained once. Ranks, mode and micro-batch are not in it: a run may go on with others.

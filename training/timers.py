@@ -1,6 +1,6 @@
 """Where the time of a step goes, on every rank, and which of three things holds the ranks up.
 
-The time of forward and backward passes tells nothing by itself: a rank that waits for a slower one in a collective
+The time of forward and backward passes shows no cause: a rank that waits for a slower one in a collective
 looks as slow. So each rank notes when its first gradients are *ready*, before any are sent (DDP: a communication hook),
 and how long it stays after its last ones are. All of it is gathered: the straggler is the rank that is ready last;
 communication is what even the rank that waits for nobody has to wait for. FSDP2 communicates in the forward pass too

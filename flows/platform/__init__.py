@@ -1,1 +1,1 @@
-"""The platform: server, pools, deployments, automations and workers, started and ended together."""
+"""The platform: server, pools, deployments, automations and workers, started and stopped together."""

@@ -1,6 +1,6 @@
 """Pools, deployments and automations, applied to a Prefect server through its client in one process.
 
-`prefect.yaml` and `infra/automations.toml` say what there is; each CLI call would cost about four seconds. Applying
+`prefect.yaml` and `infra/automations.toml` define them; each CLI call would cost about four seconds. Applying
 twice changes nothing. `python -m flows.platform.deploy` does it against PREFECT_API_URL (docker-compose.yml uses that).
 """
 
@@ -35,7 +35,7 @@ POOLS = {"cpu": 2, "crawl": 1, "training": 1}
 
 
 def apply() -> list[str]:
-    """Make the server look as the files say; the deployments' names."""
+    """Make the server match the files; returns the deployments' names."""
     with get_client(sync_client=True) as client:
         existing = {pool.name: pool.type for pool in client.read_work_pools()}
         for name, limit in POOLS.items():
@@ -81,7 +81,7 @@ def load(entrypoint: str) -> Flow[..., Any]:
 
 
 def apply_deployment(client: SyncPrefectClient, spec: Mapping[str, Any]) -> UUID:
-    """Make or update one deployment."""
+    """Create or update one deployment."""
     flow = load(spec["entrypoint"])
     limit = spec.get("concurrency_limit")
     return client.create_deployment(
@@ -101,7 +101,7 @@ def apply_deployment(client: SyncPrefectClient, spec: Mapping[str, Any]) -> UUID
 
 
 def schedules(client: SyncPrefectClient, name: str, spec: Mapping[str, Any]) -> list[DeploymentScheduleCreate]:
-    """Schedules of a deployment. Whether one is active is the file's word the first time, then that of the people."""
+    """Schedules of a deployment. Whether one is active comes from the file at first, then from what people set."""
     wanted = spec.get("schedules", [])
     active: dict[str | None, bool] = {}
     if wanted:
@@ -126,7 +126,7 @@ def automations(file: Path = SHIPPED / "infra/automations.toml") -> list[dict[st
 
 
 def apply_automation(client: SyncPrefectClient, spec: Mapping[str, Any], deployment_ids: Mapping[str, UUID]) -> None:
-    """Make or update one automation by name; others of that name go, and all of them where its webhook is not set."""
+    """Create or update one automation by name; others of that name go, and all of them where its webhook is not set."""
     existing = client.read_automations_by_name(spec["name"])
     actions = [resolved(action, deployment_ids) for action in spec["actions"]]
     wanted = None if None in actions else AutomationCore.model_validate({**spec, "actions": actions})

@@ -1,6 +1,6 @@
-"""The Prefect server on a socket that is open already: `python -m flows.platform.serve FD`.
+"""The Prefect server on a socket that is already open: `python -m flows.platform.serve FD`.
 
-Whoever starts it has the port for certain before the ten seconds in which the server migrates its database. Otherwise
+The starting process owns the port before the ten seconds in which the server migrates its database. Otherwise
 two platforms that start at once would choose the same port, and one of them would take the other's server for its own.
 """
 

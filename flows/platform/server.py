@@ -25,7 +25,7 @@ HEALTHY_WITHIN_S = 180
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens; `password` guards it when others than this machine can reach it."""
+    """Where the server listens; `password` protects it when other machines can reach it."""
 
     host: str
     port: int
@@ -63,7 +63,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket | None:
-    """A socket that listens, so that nobody else can; None: somebody does."""
+    """A listening socket, which reserves the port; None: another process listens there."""
     family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -95,7 +95,7 @@ def client_env(address: Address, home: Path) -> dict[str, str]:
 def child_env(extra: Mapping[str, str]) -> dict[str, str]:
     """Environment of every process we start: ours, the tuned settings where nothing is set, `extra`.
 
-    The interpreter's folder comes first on PATH (the pools' command is `python`), and nobody's own `tasks.py` in the
+    The interpreter's folder comes first on PATH (the pools' command is `python`), and a user's own `tasks.py` in the
     working directory can shadow ours.
     """
     env = python_environment({**tuned_settings(), **os.environ, **extra, "PYTHONUNBUFFERED": "1"})
@@ -142,7 +142,7 @@ def wait_healthy(
     """Wait for the health check.
 
     Args:
-        running: whether the server's process still lives.
+        running: whether the server's process is still alive.
         tick: called about four times a second with the seconds waited.
         log: its output, named in the message when it does not come up.
 

@@ -1,7 +1,7 @@
-"""Server and workers as one thing that starts and stops: order, state file, what may be ended.
+"""Server and workers, started and stopped together: order, state file, what may be ended.
 
-Start: server, health, pools and deployments and automations, workers. Stop: workers first (they tell the server how
-their runs end), then the server. `platform.json` names each process by id and start time, so that stopping, from
+Start: server, health, pools and deployments and automations, workers. Stop: workers first (they report the end of
+their runs), then the server. `platform.json` names each process by id and start time, so that stopping, from
 whatever process, ends exactly those. A PREFECT_API_URL that is given is used and never replaced: then there is no
 server of ours.
 """
@@ -37,7 +37,7 @@ from flows.platform.server import (
 )
 
 WORKERS_GRACE_S = 40.0
-"""More than flow runs get from their workers (flows/platform/workers.py)."""
+"""Longer than workers wait for flow runs (flows/platform/workers.py)."""
 SERVER_GRACE_S = 10.0
 ENV_MARK = "# Written by `mill up`, removed by `mill down`: Prefect reads it in this folder.\n"
 
@@ -67,7 +67,7 @@ class Platform:
 
     @property
     def complete(self) -> bool:
-        """Whether all that should run does."""
+        """Whether everything that should run is running."""
         return bool(self.workers and (self.server or not self.owned))
 
     @property
@@ -98,7 +98,7 @@ def start(
 
     Args:
         store: URI that flow runs without a `store` parameter use.
-        say: called with what is going on, often.
+        say: called with the progress, often.
         meanwhile: done in a thread while the server migrates its database, which takes 10 s the first time.
 
     Raises:

@@ -1,9 +1,9 @@
 """One process that serves several work pools: `python -m flows.platform.workers cpu crawl training`.
 
 A worker mostly waits, and every process that imports Prefect costs about a second of CPU and 150 MB. On SIGTERM or
-SIGINT the flow runs end first, in order: each gets SIGTERM and time to store what it has and to tell the server, then
-the workers stop. (Prefect's own worker kills its runs when it is asked to stop, and its command line ignores SIGTERM
-once the server is gone.)
+SIGINT the flow runs end first, in order: each gets SIGTERM and time to store finished work and to report, then
+the workers stop. (Prefect's own worker kills its runs when it stops, and its command line ignores SIGTERM
+once the server has ended.)
 """
 
 from __future__ import annotations

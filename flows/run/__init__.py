@@ -1,3 +1,3 @@
-"""What a flow run does beside the chain: batches as task runs, artifacts, events, the request limit, training as a
+"""What a flow run adds to the chain: batches as task runs, artifacts, events, the request limit, training as a
 process.
 """

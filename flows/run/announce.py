@@ -1,7 +1,7 @@
 """What a flow run announces: its tags, the event `dataset.published`, a direct request for training.
 
 Who trains a dataset is decided once, by a label of the event: `corpusmill.train` is `auto` when an automation
-(infra/automations.toml) shall start `train`, and `none` when nobody or a direct request does. An automation's run has
+(infra/automations.toml) is to start `train`, and `none` for no training or a direct request. An automation's run has
 an idempotency key of its own, so two requests for the same training would otherwise both be granted.
 """
 
@@ -33,13 +33,13 @@ def tag_this_run(tags: Sequence[str]) -> None:
 
 
 def announce(name: str, digest: str, store_uri: str, config: str | None, *, direct: bool) -> str:
-    """Emit `dataset.published`, and ask for training directly where that was wanted.
+    """Emit `dataset.published`, and request training directly if that is wanted.
 
     Training goes to the deployment of `train` that has the name of the deployment that built the dataset.
 
     Args:
         config: training config that the recipe names; None: no training.
-        direct: ask now, and let the automation be silent.
+        direct: request it now; the automation does nothing.
 
     Returns:
         `auto`, `direct` or `none`: who starts the training.

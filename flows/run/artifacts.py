@@ -3,7 +3,7 @@
 The numbers come from the manifest, never from here.
 
 Texts of rejected documents are shown inside fences longer than any run of backticks in them, so that no markup or
-URL of a crawled page becomes a link or a picture in the browser of whoever reads the run.
+URL of a crawled page becomes a link or a picture in the reader's browser.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def show_ingested(
     """Artifacts of an ingestion: markdown `ingested`, and for each new manifest a `funnel` and a link `manifest`.
 
     Args:
-        notes: sentences shown below what came in: what was asked of servers, what was left out.
+        notes: sentences shown below the ingested snapshots: requests, and what was skipped.
     """
     below = "".join(f"\n\n{note}" for note in notes)
     create_markdown_artifact(key="ingested", markdown=ingested_card(name, newest, published) + below)
@@ -103,7 +103,7 @@ def show_ingested(
 
 
 def ingested_card(name: str, newest: str | None, published: Sequence[tuple[str, Manifest]]) -> str:
-    """What came in, for people."""
+    """The ingested snapshots as text."""
     lines = [f"# {name}", ""]
     if not published:
         return "\n".join([*lines, f"Nothing new. The newest manifest is `{newest or 'none'}`."])
@@ -140,7 +140,7 @@ def training_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def training_card(result: Mapping[str, Any]) -> str:
-    """A training run for people."""
+    """A training run as text."""
     facts = {
         "dataset": f"`{result['name']}@{result['manifest']}`",
         "outcome": result["outcome"],

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def is_transient(task: object, run: TaskRun, state: State[Any]) -> bool:
-    """Whether trying again may help: something outside was away. (The engine itself replaces workers that die.)"""
+    """Whether a retry may help: something outside was unavailable. (The engine itself replaces workers that die.)"""
     error = state.result(raise_on_failure=False)
     return isinstance(error, (Unavailable, ConnectionError, TimeoutError))
 

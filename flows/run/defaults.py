@@ -1,4 +1,4 @@
-"""What a flow run or a command uses when nothing is said: which store, how many processes. Imports no Prefect."""
+"""Defaults of flow runs and commands: which store, how many processes. Imports no Prefect."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from corpusmill.config.defaults import DEFAULT_STORE
 
 
 def store_uri(given: str | None = None) -> str:
-    """The store's address from any working directory: as given, else CORPUSMILL_STORE, else ./.corpusmill/store."""
+    """The store's URI, valid in any working directory: as given, else CORPUSMILL_STORE, else ./.corpusmill/store."""
     uri = given or os.environ.get("CORPUSMILL_STORE") or DEFAULT_STORE
     return uri if "://" in uri else str(Path(uri).resolve())
 
 
 def may_create(uri: str) -> bool:
-    """Only the store at the default path is made unasked, as by `mill build`."""
+    """Only the store at the default path is created without a request, as by `mill build`."""
     return uri == str(Path(DEFAULT_STORE).resolve())
 
 

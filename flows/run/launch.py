@@ -1,4 +1,4 @@
-"""Training as a process: start `python -m training`, hand on its lines, get its answer, end it in every case."""
+"""Training as a process: start `python -m training`, pass on its log, read its result, and end it in every case."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def train_in_process(
         what `train_ref` returns.
 
     Raises:
-        MillError: what it raises; our fault if it ended without an answer.
+        MillError: what it raises; an internal error if it ended without a result.
     """
     job = {
         "store": store,
@@ -77,7 +77,7 @@ def last_lines(log: Path, count: int = 5) -> str:
 
 
 class Limited:
-    """Hands on at most a burst of lines and then one a second; says how many it kept back.
+    """Passes on at most a burst of lines and then one per second; reports how many it dropped.
 
     A line costs a request and a row on the server, and a rank in trouble can print thousands.
     """

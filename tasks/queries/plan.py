@@ -1,9 +1,9 @@
-"""Plan: how much a recipe has to read and do, before any of it is done. Nothing is written.
+"""Plan: what a recipe has to read and do, before it starts. Nothing is written.
 
-Exact are files, what is done already (units with receipts), requests where nothing fails, and task runs; but where a
-server has not been asked yet how large its files are, into how many blocks they are cut follows from a few of them.
-Sizes are asked for where that is cheap: of every file of a folder, of a few files of each snapshot on a server.
-Core-hours follow from sizes and from what was measured per byte: right within a factor of two or three, enough to know
+Files, finished units (those with receipts), requests without retries, and task runs are exact. Exception: where a
+server's file sizes were not requested yet, the number of blocks is estimated from a few of them.
+Sizes are requested where that is cheap: of every file of a folder, of a few files of each snapshot on a server.
+Core-hours follow from sizes and from measured times per byte: right within a factor of two or three, enough to tell
 days from weeks.
 """
 
@@ -27,7 +27,7 @@ from tasks.batches import TASK_RUNS, Batches
 from tasks.dedup.cost import cost
 
 SAMPLED = 12
-"""Files of a snapshot on a server whose size is asked for."""
+"""Files of a snapshot on a server whose sizes are requested."""
 
 MB = 1e6
 EXTRACT_S = {"warc": 0.33, "wet": 0.13}
@@ -48,13 +48,13 @@ class Part:
         kind: warc, wet, cdx, jsonl, ...
         files: units: files, or blocks of large ones.
         done: those that are extracted already.
-        size: bytes of all of them; None where nobody says.
+        size: bytes of all of them; None if unknown.
         todo: bytes of those that are not done.
         sampled: whether sizes, and with them blocks, are estimated from a sample.
         new: whether `mill ingest` would read it.
         remote: whether it is on a server.
-        to_ask: files whose size a build asks for first.
-        requests: to read what is not done, where nothing fails.
+        to_ask: files whose size a build requests first.
+        requests: number to read the rest, without retries.
     """
 
     source: str
@@ -71,13 +71,13 @@ class Part:
     requests: int
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """As a JSON document."""
         return vars(self)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a recipe asks for; see the fields of `to_json`."""
+    """The work of a recipe; see the fields of `to_json`."""
 
     name: str
     parts: tuple[Part, ...]
@@ -88,7 +88,7 @@ class Plan:
     deduplicate: Mapping[str, object] | None
 
     def to_json(self) -> dict[str, Any]:
-        """For programs. `requests` are those of a build from now on; sizes and hours are null where nobody knows."""
+        """As a JSON document. `requests` are those of a build from now on; sizes and hours are null if unknown."""
         return {
             "recipe": self.name,
             "sources": [part.to_json() for part in self.parts],
@@ -111,7 +111,7 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
         store: where results would go; None where there is no store yet.
 
     Raises:
-        NotFound: a source that is not there, or sources that list no file.
+        NotFound: a source that does not exist, or sources that list no file.
         Unavailable: a server that does not answer.
     """
     units = acquire.plan(recipe, store, ask=False)
@@ -235,7 +235,7 @@ def _part(recipe: Recipe, units: Sequence[SourceUnit], done: set[str], new: bool
 
 
 def _blocks(unit: SourceUnit, sizes: Sizes, usual: int | None) -> list[SourceUnit]:
-    """The units of a file that a build will have: a plan does not ask for all sizes, and takes the usual one."""
+    """The units that a build will have for a file: a plan does not request all sizes, and assumes the usual one."""
     if unit.blocks > 1 or not acquire.may_be_cut(unit):
         return [unit]
     count = blocks_of(sizes.get(unit.locator, usual) or 0)
@@ -249,7 +249,7 @@ def _size(unit: SourceUnit, sizes: Sizes, usual: int | None) -> int | None:
 
 
 def _requests(unit: SourceUnit) -> int:
-    """Requests for one unit. Where a block begins and ends is read twice, and so is what the file begins with."""
+    """Requests for one unit. The bytes around both ends of a block, and the beginning of the file, are read twice."""
     if unit.blocks == 1 or unit.kind not in acquire.ARCHIVES:
         return 1
     return 3 + 2 * (unit.block > 0) + 2 * (unit.end is not None)

@@ -1,9 +1,9 @@
-"""What-if: what moving bounds would let in and keep out, from the measures of a published dataset; no text is read but
-for the samples.
+"""What-if: documents that moved bounds would add and remove, from the measures of a published dataset. Only samples
+read text.
 
-Measures of all documents lie in a local DuckDB file beside a number whose bit i says whether bound i is broken. Moving
+Measures of all documents are in a local DuckDB file, with a number whose bit i says whether bound i is broken. Moving
 a bound reads its own column and that number, so an answer over a million documents takes milliseconds. The file is made
-once for each dataset, and is refused where it does not give the decisions that the dataset has.
+once for each dataset, and is refused if it does not reproduce the dataset's decisions.
 """
 
 from tasks.queries.whatif.answer import whatif
