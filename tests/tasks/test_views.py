@@ -136,11 +136,11 @@ def test_rejects_are_masked_too(made: Made) -> None:
 
 
 def test_documents_that_are_equal_after_the_edits_are_duplicates(made: Made) -> None:
-    assert made.row("exact")["reasons"]["exact_duplicate"]["docs"] == 1
+    assert made.row("exact").reasons["exact_duplicate"].docs == 1
 
 
 def test_documents_with_more_than_the_bound_end_as_personal_data(made: Made) -> None:
-    assert made.row("filter")["reasons"]["personal_data"]["docs"] == 1
+    assert made.row("filter").reasons["personal_data"].docs == 1
 
 
 def test_the_funnel_says_what_edits_and_masks_took(made: Made) -> None:
