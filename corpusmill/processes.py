@@ -1,7 +1,6 @@
 """Processes that we start: who they are, what they have started, how they end without leaving anything behind.
 
-A process is identified by its id and its start time, so that a recycled id is never signalled. Linux reads /proc;
-elsewhere `ps`.
+A process is identified by its id and its start time, so that a recycled id is never signalled.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 # Runs the command with a SIGTERM from the kernel should the flow be killed: prctl(PR_SET_PDEATHSIG, SIGTERM) outlives
 # exec. Done in the child's own interpreter, because a preexec_fn is unsafe in a process with threads.
 _TETHER = (
@@ -29,59 +30,17 @@ _TETHER = (
 
 @dataclass(frozen=True)
 class Proc:
-    """One process for certain: `started` is the kernel's start time (clock ticks since boot, or `ps`'s text)."""
+    """One process for certain: `started` is its start in seconds since boot, which no correction of the clock moves."""
 
     pid: int
     started: str
 
 
-@dataclass(frozen=True)
-class _Row:
-    proc: Proc
-    parent: int
-
-
-def _table() -> dict[int, _Row]:
-    """Every living process (a zombie is not living)."""
-    return _table_of_proc() if Path("/proc/self/stat").exists() else _table_of_ps()
-
-
-def _table_of_proc() -> dict[int, _Row]:
-    rows: dict[int, _Row] = {}
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and (row := _read_stat(int(entry.name))):
-            rows[row.proc.pid] = row
-    return rows
-
-
-def _read_stat(pid: int) -> _Row | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = text[text.rindex(")") + 2 :].split()  # the name in parentheses may hold spaces
-    return None if fields[0] in "ZX" else _Row(Proc(pid, fields[19]), int(fields[1]))
-
-
-def _table_of_ps() -> dict[int, _Row]:
-    out = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="], capture_output=True, text=True, check=True
-    ).stdout
-    rows: dict[int, _Row] = {}
-    for line in out.splitlines():
-        pid, parent, stat, started = line.split(None, 3)
-        if not stat.startswith("Z"):
-            rows[int(pid)] = _Row(Proc(int(pid), started.strip()), int(parent))
-    return rows
-
-
 def identify(pid: int) -> Proc | None:
-    """The living process with this id, or None."""
-    if Path("/proc/self/stat").exists():
-        row = _read_stat(pid)
-    else:
-        row = _table_of_ps().get(pid)
-    return row.proc if row else None
+    """The living process with this id, or None (a zombie is not living)."""
+    with suppress(psutil.NoSuchProcess):
+        return _living(psutil.Process(pid))
+    return None
 
 
 def alive(proc: Proc) -> bool:
@@ -91,23 +50,25 @@ def alive(proc: Proc) -> bool:
 
 def children(pid: int) -> list[Proc]:
     """What this process has started itself."""
-    return [row.proc for row in _table().values() if row.parent == pid]
+    return _started_by(pid, recursive=False)
 
 
 def descendants(pids: Sequence[int]) -> set[Proc]:
     """Everything that these processes have started, at any depth, whatever its session or process group."""
-    rows = _table()
-    started_by: dict[int, list[Proc]] = {}
-    for row in rows.values():
-        started_by.setdefault(row.parent, []).append(row.proc)
-    found: set[Proc] = set()
-    todo = list(pids)
-    while todo:
-        for child in started_by.get(todo.pop(), []):
-            if child not in found:
-                found.add(child)
-                todo.append(child.pid)
-    return found
+    return {proc for pid in pids for proc in _started_by(pid, recursive=True)}
+
+
+def _started_by(pid: int, *, recursive: bool) -> list[Proc]:
+    with suppress(psutil.NoSuchProcess):
+        return [proc for child in psutil.Process(pid).children(recursive) if (proc := _living(child))]
+    return []
+
+
+def _living(process: psutil.Process) -> Proc | None:
+    with suppress(psutil.NoSuchProcess):  # it ended a moment ago
+        if process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return Proc(process.pid, f"{process.create_time() - psutil.boot_time():.2f}")
+    return None
 
 
 def stop(procs: Sequence[Proc], grace_s: float) -> None:
