@@ -32,7 +32,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 KERNELS = "CORPUSMILL_KERNELS"
@@ -224,7 +223,6 @@ class _Kept:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Code from disk, else None, and then nobody else compiles this kernel until `alone` ends."""
-        _array_support()
         context.refresh()
         name = self._name(signature, context.codegen())
         for waited in (False, True):
@@ -285,21 +283,6 @@ class _Kept:
         ]
         digest = hashlib.sha256("\n".join(what).encode()).hexdigest()
         return f"{Path(code.co_filename).stem}.{self._function.__name__}-{digest[:40]}.nbc"
-
-
-@cache
-def _array_support() -> None:
-    """Numba's support of arrays, without SciPy's linear algebra.
-
-    Numba imports that (0.2 CPU s) only to know whether it is there; code that calls it imports it when it runs.
-    """
-    asked = "scipy.linalg.cython_blas"
-    if asked not in sys.modules:
-        sys.modules[asked] = ModuleType(asked)
-        try:
-            importlib.import_module("numba.np.arraymath")
-        finally:
-            del sys.modules[asked]
 
 
 def _rebuilt(context: Any, payload: bytes) -> Any:
