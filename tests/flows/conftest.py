@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
 
 PREFECT_VARIABLES = ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME", "PREFECT_PROFILE")
+QUICK = {
+    "PREFECT_WORKER_QUERY_SECONDS": "0.5",
+    "PREFECT_LOGGING_TO_API_BATCH_INTERVAL": "0.2",
+    "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
+    "PREFECT_SERVER_CONCURRENCY_MAXIMUM_CONCURRENCY_SLOT_WAIT_SECONDS": "0.2",
+}
+"""Pauses between questions, of seconds to half a minute by default: what is asked and answered stays the same."""
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +79,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory, alerts: Alerts) -> Iterat
     os.environ["CORPUSMILL_ALERT_WEBHOOK"] = alerts.url
     for name in PREFECT_VARIABLES:
         os.environ.pop(name, None)
-    os.environ["CORPUSMILL_WORKERS"] = "2"
+    os.environ |= {"CORPUSMILL_WORKERS": "2", **QUICK}
     home = tmp_path_factory.mktemp("platform")
     try:
         started = supervisor.start(home, "127.0.0.1", None, str(home / "store"), lambda _: None, lambda: None)

@@ -17,10 +17,17 @@ def until_final(client: SyncPrefectClient, run: Any, timeout_s: float = 240) -> 
     while time.monotonic() < deadline:
         run = client.read_flow_run(run.id)
         if run.state is not None and run.state.is_final():
-            time.sleep(2.5)  # log lines go through in batches of two seconds
+            _until_logged(client, run)
             return run
-        time.sleep(0.3)
+        time.sleep(0.2)
     raise AssertionError(f"{run.name} is {run.state} after {timeout_s} s:\n" + "\n".join(logs_of(client, run)))
+
+
+def _until_logged(client: SyncPrefectClient, run: Any) -> None:
+    """Lines go through in batches; the last one tells the end, if the run could say it."""
+    deadline = time.monotonic() + (5 if run.state.is_completed() or run.state.is_failed() else 0.5)
+    while time.monotonic() < deadline and not any("Finished in state" in line for line in logs_of(client, run)):
+        time.sleep(0.2)
 
 
 def logs_of(client: SyncPrefectClient, run: Any) -> list[str]:

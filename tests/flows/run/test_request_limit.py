@@ -18,6 +18,7 @@ from corpusmill.store import open_store
 from flows.platform import deploy
 from flows.run import request_limit
 from tasks.acquire.fetch.http import get
+from tests.flows.run import asking
 from tests.flows.waiting import artifacts_of, logs_of, until_final
 from tests.tasks.acquire.server import FolderServer, serve
 from tests.tasks.ingest.crawls import FILES, OLD, add_crawl
@@ -28,16 +29,24 @@ if TYPE_CHECKING:
 REQUESTS = 6
 
 
+@pytest.fixture
+def limit(client: SyncPrefectClient) -> str:
+    """The limit as the set-up makes it; slots of runs that other tests have killed would come back in five minutes."""
+    client.delete_global_concurrency_limit_by_name(request_limit.LIMIT)
+    client.create_global_concurrency_limit(
+        GlobalConcurrencyLimitCreate(name=request_limit.LIMIT, limit=request_limit.AT_ONCE)
+    )
+    return request_limit.LIMIT
+
+
 @contextmanager
-def at_most(client: SyncPrefectClient, limit: int) -> Iterator[None]:
+def at_most(client: SyncPrefectClient, limit: str, number: int) -> Iterator[None]:
     """The limit with another number, for a while."""
-    client.update_global_concurrency_limit(request_limit.LIMIT, GlobalConcurrencyLimitUpdate(limit=limit))
+    client.update_global_concurrency_limit(limit, GlobalConcurrencyLimitUpdate(limit=number))
     try:
         yield
     finally:
-        client.update_global_concurrency_limit(
-            request_limit.LIMIT, GlobalConcurrencyLimitUpdate(limit=request_limit.AT_ONCE)
-        )
+        client.update_global_concurrency_limit(limit, GlobalConcurrencyLimitUpdate(limit=request_limit.AT_ONCE))
 
 
 class Busy:
@@ -56,25 +65,21 @@ class Busy:
             self.now -= 1
 
 
-def ask(address: str) -> None:
-    """What each process does."""
-    for _ in range(REQUESTS):
-        assert get(address) == b"x"
-
-
 def ask_at_once(server: FolderServer, processes: int = 3) -> None:
     context = multiprocessing.get_context("spawn")
-    asking = [context.Process(target=ask, args=(f"{server.url}/file",)) for _ in range(processes)]
-    for process in asking:
-        process.start()
-    for process in asking:
-        process.join()
-    assert [process.exitcode for process in asking] == [0] * processes
+    children = [context.Process(target=asking.ask, args=(f"{server.url}/file", REQUESTS)) for _ in range(processes)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0] * processes
 
 
-def test_processes_share_the_limit(client: SyncPrefectClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_limit(
+    client: SyncPrefectClient, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_bytes(b"x")
-    with at_most(client, 1), serve(tmp_path, free := Busy()) as server:
+    with at_most(client, limit, 1), serve(tmp_path, free := Busy()) as server:
         ask_at_once(server)
         monkeypatch.setenv(request_limit.VARIABLE, request_limit.HERE)
         server.fault = held = Busy()
@@ -101,8 +106,8 @@ def test_without_the_limit_a_request_is_refused_with_the_way_out(
         )
 
 
-def test_the_set_up_makes_the_limit_once_and_leaves_its_number_to_people(client: SyncPrefectClient) -> None:
-    with at_most(client, 3):
+def test_the_set_up_makes_the_limit_once_and_leaves_its_number_to_people(client: SyncPrefectClient, limit: str) -> None:
+    with at_most(client, limit, 3):
         deploy.apply()
         assert client.read_global_concurrency_limit_by_name(request_limit.LIMIT).limit == 3
     assert client.read_global_concurrency_limit_by_name(request_limit.LIMIT).limit == request_limit.AT_ONCE
@@ -119,7 +124,7 @@ def test_the_block_names_the_limit_only_where_nobody_did(client: SyncPrefectClie
 
 
 def test_an_ingestion_asks_under_the_limit_and_shows_what_it_asked(
-    client: SyncPrefectClient, run: Callable[..., Any], tmp_path: Path
+    client: SyncPrefectClient, limit: str, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     add_crawl(tmp_path / "tree", OLD)
     store = open_store(tmp_path / "store", create=True)
@@ -127,7 +132,7 @@ def test_an_ingestion_asks_under_the_limit_and_shows_what_it_asked(
 
     def look(number: int, path: str) -> str | None:
         with lock:
-            occupied[path] = client.read_global_concurrency_limit_by_name(request_limit.LIMIT).active_slots
+            occupied[path] = client.read_global_concurrency_limit_by_name(limit).active_slots
         return "429" if number == server.requests[path] == 1 and path.endswith("1.warc.gz") else None
 
     lock = threading.Lock()
@@ -146,4 +151,4 @@ def test_an_ingestion_asks_under_the_limit_and_shows_what_it_asked(
     lines = logs_of(client, ended)
     assert any(line.startswith(told) and kept.split("/")[1] in line for line in lines), (told, kept, lines)
     assert told in artifacts_of(client, ended)["ingested"]
-    assert client.read_global_concurrency_limit_by_name(request_limit.LIMIT).active_slots == 0
+    assert client.read_global_concurrency_limit_by_name(limit).active_slots == 0
