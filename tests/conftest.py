@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import random
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
+from corpusmill.store import backend
+from tasks.acquire.fetch import retries
 from tests.servers import s3_bucket, s3_server, s3_uri
 
 __all__ = ["data_dir", "s3_bucket", "s3_server", "s3_uri"]
@@ -28,3 +34,28 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no test data at {folder}; set CORPUSMILL_TEST_DATA")
     return folder
+
+
+class Brief(random.Random):
+    """Draws waits of a fiftieth."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return super().uniform(a, b) / 50
+
+
+@pytest.fixture
+def brief_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between tries, of stores and of sources, take a fiftieth: what is asked and answered stays the same."""
+    monkeypatch.setattr(backend, "_jitter", Brief())
+    monkeypatch.setitem(vars(retries.DEFAULT), "sleep", lambda seconds: time.sleep(seconds / 50))
+
+
+class Files(LoadFileScheduling):
+    """A worker takes file after file; the tests of flows are one, since they share a platform."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "tests/flows" if nodeid.startswith("tests/flows/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None:
+    return Files(config, log) if config.getvalue("dist") == "loadfile" else None

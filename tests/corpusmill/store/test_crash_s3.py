@@ -114,6 +114,7 @@ def every_request(places: Callable[[], str], fault: str, commit: Any, every: int
         yield from (f"{fault} at {at}: {what}" for what in found - right)
 
 
+@pytest.mark.usefixtures("brief_waits")
 @pytest.mark.parametrize(("fault", "every"), [("process ends", 1), ("lost response", 1), ("500 after success", 3)])
 def test_a_fault_at_any_request_changes_nothing(places, fault, every):
     assert list(every_request(places, fault, Store.commit, every)) == []

@@ -13,6 +13,7 @@ from tests.golden import recipe, write_crawl
 from tests.servers import S3Server
 
 
+@pytest.mark.usefixtures("brief_waits")
 def test_a_store_behind_a_busy_proxy_gets_every_object_once(
     s3_uri: str, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

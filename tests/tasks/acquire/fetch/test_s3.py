@@ -27,6 +27,8 @@ from tests.tasks.acquire.reading import by_unit, outcomes, recipe
 from tests.tasks.ingest.crawls import FILES, NEW, OLD, add_crawl, run
 from tests.tasks.ingest.crawls import recipe as crawl_recipe
 
+pytestmark = pytest.mark.usefixtures("brief_waits")
+
 QUIET = Retries(attempts=25, sleep=lambda seconds: None)
 
 
