@@ -6,8 +6,8 @@ MILL = $(VENV)/bin/mill
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 PYTEST_ARGS ?=
-# Test files at a time; many tests start servers and workers of their own.
-JOBS ?= 2
+# Test files at a time.
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
 .PHONY: install models demo up down test test-long lint format docs bench bench-setup extractor clean
 
