@@ -15,8 +15,9 @@ from xdist.scheduler import LoadFileScheduling
 from corpusmill.store import backend
 from tasks.acquire.fetch import retries
 from tests.servers import s3_bucket, s3_server, s3_uri
+from tests.shared import demo_crawl, small_crawl
 
-__all__ = ["data_dir", "s3_bucket", "s3_server", "s3_uri"]
+__all__ = ["data_dir", "demo_crawl", "s3_bucket", "s3_server", "s3_uri", "small_crawl"]
 
 # A busy machine is no fault of the code; the examples are the same in every run.
 settings.register_profile("mill", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -25,6 +25,7 @@ from corpusmill.config import parse_recipe
 from corpusmill.kernels.rules.faults import file_faults
 from corpusmill.readers.outcomes import outcomes
 from mill import cli
+from tests.shared import linked
 
 pytestmark = pytest.mark.timeout(1800)  # a busy machine; it takes less than two minutes of CPU
 
@@ -70,16 +71,14 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, small_crawl: Path) -> Path:
     """What readers of the pages have: the demo crawl, texts, a word list, rules of their own, and a dataset web-en."""
-    from mill.demo.crawl import make
-
     folder = tmp_path_factory.mktemp("reader")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.delenv("CORPUSMILL_STORE", raising=False)
         patch.setenv("CORPUSMILL_CACHE", str(folder / "cache"))
-        wets = sorted(make(Path(".corpusmill/demo"), size=60).glob("crawl-data/*/segments/*/wet/*.gz"))
+        wets = sorted(linked(small_crawl, Path(".corpusmill/demo")).glob("crawl-data/*/segments/*/wet/*.gz"))
         texts = [one.text for wet in wets for one in outcomes(wet) if one.text]
         for name, part in (("good", texts[::2]), ("reference", texts)):
             with gzip.open(f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:

@@ -17,13 +17,12 @@ from bench.peers import stopwatch
 from bench.peers.stopwatch import Stopwatch, cpu_seconds
 from corpusmill.errors import MillError, NotFound
 from corpusmill.models import model_path
-from mill.demo.crawl import make
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> Path:
+def demo(demo_crawl) -> Path:
     model_path("lid.176.ftz")  # NotFound with the command that fetches it
-    return make(tmp_path_factory.mktemp("bench") / "demo")
+    return demo_crawl
 
 
 def settings(root: Path) -> list[str]:

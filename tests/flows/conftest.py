@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flows.platform import supervisor
-from mill.platform import sample_crawl
+from tests.shared import ended_with_us, linked
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -51,16 +50,10 @@ def alerts() -> Iterator[Alerts]:
         server.shutdown()
 
 
-@pytest.fixture(scope="session")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample crawl, made once."""
-    return sample_crawl(tmp_path_factory.mktemp("sample"))
-
-
 @pytest.fixture
-def home(tmp_path: Path, sample: Path) -> Path:
+def home(tmp_path: Path, demo_crawl: Path) -> Path:
     """A home of a platform in which the sample crawl lies already."""
-    shutil.copytree(sample, tmp_path / "demo")
+    linked(demo_crawl, tmp_path / "demo")
     return tmp_path
 
 
@@ -83,7 +76,8 @@ def platform(tmp_path_factory: pytest.TempPathFactory, alerts: Alerts) -> Iterat
     home = tmp_path_factory.mktemp("platform")
     try:
         started = supervisor.start(home, "127.0.0.1", None, str(home / "store"), lambda _: None, lambda: None)
-        yield started
+        with ended_with_us(*(process.pid for process in started.processes)):
+            yield started
         supervisor.stop_platform(started)
     finally:
         os.environ.clear()

@@ -20,6 +20,7 @@ from flows.platform.supervisor import Platform
 from mill.demo.run import overrides, result_of
 from tests.flows.conftest import Alerts
 from tests.flows.waiting import artifacts_of, logs_of, until_final
+from tests.shared import linked
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -28,10 +29,12 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def home(sample: Path) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, demo_crawl: Path) -> Path:
     """A folder with the sample crawl and an empty store."""
-    open_store(sample.parent / "store", create=True)
-    return sample.parent
+    folder = tmp_path_factory.mktemp("home")
+    linked(demo_crawl, folder / "demo")
+    open_store(folder / "store", create=True)
+    return folder
 
 
 def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_training(

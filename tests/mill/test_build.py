@@ -15,12 +15,11 @@ from corpusmill.dataset import funnel
 from corpusmill.store import open_store
 from corpusmill.typed_json import read
 from mill import cli
-from mill.demo.crawl import make
 
 
 @pytest.fixture(scope="module")
-def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("chain") / "crawl", size=70)
+def crawl(small_crawl: Path) -> Path:
+    return small_crawl
 
 
 @pytest.fixture(scope="module")

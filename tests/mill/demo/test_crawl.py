@@ -21,8 +21,8 @@ from mill.demo.crawl import BENCHMARK, CRAWLS, FILES, make
 
 
 @pytest.fixture(scope="module")
-def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("demo") / "crawl")
+def crawl(demo_crawl: Path) -> Path:
+    return demo_crawl
 
 
 @pytest.fixture(scope="module")
