@@ -70,6 +70,11 @@ def blocks(page: Path) -> Iterator[Block]:
     assert why is None, f"{page.name}: no command follows the mark {why!r}"
 
 
+def one_worker(patch: pytest.MonkeyPatch) -> None:
+    """As on a machine with one core: each further process of a build would import everything again."""
+    patch.setattr("os.sched_getaffinity", lambda _: {0})
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, small_crawl: Path) -> Path:
     """What readers of the pages have: the demo crawl, texts, a word list, rules of their own, and a dataset web-en."""
@@ -78,6 +83,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_crawl: Path) -> Path:
         patch.chdir(folder)
         patch.delenv("CORPUSMILL_STORE", raising=False)
         patch.setenv("CORPUSMILL_CACHE", str(folder / "cache"))
+        one_worker(patch)
         wets = sorted(linked(small_crawl, Path(".corpusmill/demo")).glob("crawl-data/*/segments/*/wet/*.gz"))
         texts = [one.text for wet in wets for one in outcomes(wet) if one.text]
         for name, part in (("good", texts[::2]), ("reference", texts)):
@@ -104,6 +110,7 @@ def test_what_a_page_shows_runs(
     monkeypatch.chdir(folder)
     monkeypatch.delenv("CORPUSMILL_STORE", raising=False)
     monkeypatch.setenv("CORPUSMILL_CACHE", str(folder / "cache"))
+    one_worker(monkeypatch)
     for block in blocks(page):
         if block.not_run:
             continue

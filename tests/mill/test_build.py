@@ -173,7 +173,7 @@ def test_a_listed_file_that_is_missing_ends_with_7_and_publishes_nothing(built, 
     assert "Traceback" not in err
     assert open_store(store).names() == []
     shutil.copy(next(path for path in crawl.rglob(lost.name)), lost)
-    again = answer(capsys, *demo(broken, "--store", str(store), "--workers", "2"))
+    again = answer(capsys, *demo(broken, "--store", str(store), "--workers", "1"))
     assert again["manifest"] == built["manifest"]
     assert again["units_reused"] > 0
 

@@ -194,7 +194,7 @@ def test_moving_a_bound_runs_filter_and_what_follows_but_neither_extract_nor_jud
     rules = Path("rules/gopher.toml").read_text(encoding="utf-8")
     assert "min = 50" in rules
     (tmp_path / "stricter.toml").write_text(rules.replace("min = 50", "min = 200"), encoding="utf-8")
-    moved = run_build(recipe_for(crawl, data_dir, f"filter.rules={tmp_path / 'stricter.toml'}"), store_path)
+    moved = run_build(recipe_for(crawl, data_dir, f"filter.rules={tmp_path / 'stricter.toml'}"), store_path, workers=1)
     assert moved.digest != result.digest
     assert not {"extract", "judge", "tokenizer", "source"} & set(moved.units_run)
     assert {"filter", "decontaminate", "exact", "near", "decide", "pack"} <= set(moved.units_run)

@@ -42,17 +42,17 @@ def kept(store: Store) -> list[dict[str, Any]]:
     return [json.loads(store.get(name)) for name in store.list("runs/")]
 
 
-def command(verb: str, tmp_path: Path, address: str) -> tuple[str, ...]:
+def command(verb: str, tmp_path: Path, address: str, workers: int = 1) -> tuple[str, ...]:
     file = tmp_path / "web.toml"
     file.write_text(f'name = "web"\n[source.crawl]\nkind = "common-crawl"\nroot = "{address}"\ncrawls = ["newest"]\n')
-    return (verb, str(file), "--store", str(tmp_path / "store"), "--workers", "2")
+    return (verb, str(file), "--store", str(tmp_path / "store"), "--workers", str(workers))
 
 
 def test_an_ingestion_says_and_keeps_what_its_processes_asked(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     with serve(root, busy_twice) as server:
-        asked = command("ingest", tmp_path, server.url)
+        asked = command("ingest", tmp_path, server.url, workers=2)
         assert cli.run((*asked, "--create-store", "--json")) == 0
         done = json.loads(capsys.readouterr().out)
         total = server.requests.total() + server.sizes.total()
