@@ -1,7 +1,8 @@
 """Finished units are found by the driver, so that a worker starts only for what is missing.
 
 A unit is called as a worker would call it, but with the driver's store, and where its work would begin it stops
-(`units.begin`). So its key is computed in one place, and each stage's receipts are listed once for all units.
+(`units.begin`). So its key is computed in one place, and each stage's receipts are listed once for all units: in a view of
+the store of this build's own, since a store lists a stage once and would not see what workers commit afterwards.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corpusmill.errors import MillError
-from corpusmill.store import Store
+from corpusmill.store import Store, open_store
 from tasks.units import Missing, Runner, asking
 
 LOOKED_UP = 256
@@ -20,10 +21,12 @@ LOOKED_UP = 256
 def finished_first(run: Runner, store: Store) -> Runner:
     """The same runner, started only for units that `store` has no receipts of."""
 
+    view = open_store(store.uri)
+
     def missing_only(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
         if len(units) > LOOKED_UP:
             return run(stage, fn, units)
-        results = _finished(fn, units, store)
+        results = _finished(fn, units, view)
         missing = [number for number in range(len(units)) if number not in results]
         if missing:
             results.update(zip(missing, run(stage, fn, [units[number] for number in missing]), strict=True))
