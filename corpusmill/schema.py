@@ -187,6 +187,16 @@ REJECTS = pa.schema(
 )
 """A seeded sample of what each reason of each stage rejected; duplicates as pairs."""
 
+REASONS = pa.schema(
+    [
+        _required("reason", pa.string()),
+        _required("row", pa.string()),  # row of the funnel in which documents end for it
+        _required("kind", pa.string()),  # policy | quality | fault
+        _required("says", pa.string()),  # one sentence for people
+    ]
+)
+"""Every reason for which documents of a dataset ended."""
+
 LINEAGE = pa.schema(
     [
         _required("stage", pa.string()),

@@ -1,8 +1,9 @@
 """Finished units are found by the driver, so that a worker starts only for what is missing.
 
 A unit is called as a worker would call it, but with the driver's store, and where its work would begin it stops
-(`units.begin`). So its key is computed in one place, and each stage's receipts are listed once for all units: in a view of
-the store of this build's own, since a store lists a stage once and would not see what workers commit afterwards.
+(`units.begin`). So its key is computed in one place, and each stage's receipts are listed once for all units. They are
+listed in a view of the store that is this build's own: a store lists a stage once, and would not see what workers
+commit afterwards.
 """
 
 from __future__ import annotations

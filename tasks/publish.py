@@ -6,7 +6,7 @@ The manifest's digest is the dataset's identity, so nothing of it depends on whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,13 +107,15 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
 
 def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
     lineage, said = _lineage(parts.trail), canonical_json(rules_to_json(rules))
-    config = {"rejects": decide.REJECTS_PER_REASON, "rules": sha256(said)}
+    reasons = _reasons(parts.trail)
+    config = {"rejects": decide.REJECTS_PER_REASON, "rules": sha256(said), "reasons": content_digest(reasons)}
     unit = stages.PUBLISH.unit(config, (content_digest(lineage),))
 
     def work() -> Receipt:
         tables = {
             "contamination": store.draft_table(_contamination(parts.shards, store)),
             "lineage": store.draft_table(lineage),
+            "reasons": store.draft_table(reasons),
             "rejects": store.draft_table(_with_keepers(_rejects(parts.shards, store), parts, store)),
             "rules": store.draft_bytes(said),
         }
@@ -161,6 +163,13 @@ def _lineage(trail: Sequence[Step]) -> pa.Table:
         for kind, output in sorted(receipt.outputs.items()):
             rows.append({"stage": stage, "locator": place, "kind": kind, "unit": receipt.key, **output.to_json()})
     return pa.Table.from_pylist(rows, schema=schema.LINEAGE)
+
+
+def _reasons(trail: Sequence[Step]) -> pa.Table:
+    """Each reason of the funnel: its row, its class, what it says."""
+    names = sorted({name for step in trail for name in step.receipt.reasons})
+    rows = [{"reason": name, **asdict(stages.reason_of(name))} for name in names]
+    return pa.Table.from_pylist(rows, schema=schema.REASONS)
 
 
 def _screen_proof(parts: Parts) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store import Output, Store
 from corpusmill.tokens.row_group import RowGroup
 
-FORMAT = 1
-"""What is written."""
-FORMATS = (1,)
-"""What is read."""
+FORMAT = 2
+"""What is written. Since format 2 later parts add named tables (`Manifest.tables`), not keys; so this number stays."""
+FORMATS = (1, 2)
+"""What is read, for ever. Format 1 had `leaders` for the keepers of an index, and no table `reasons`."""
 DOCUMENTS = "documents"
 """Kind of a dataset of documents, before any of them is judged."""
 
@@ -106,7 +106,7 @@ class IndexPart:
     """What one build kept, for later builds to compare with; `manifest` is None for this dataset itself."""
 
     manifest: str | None
-    leaders: Output
+    keepers: Output
     keys: Output
     sets: Output
 
@@ -143,7 +143,8 @@ class Input:
 class Manifest:
     """One dataset.
 
-    `recipe` is what its recipe says of the bytes. `tables` names every table and file beside the shards. `content` is
+    `recipe` is what its recipe says of the bytes. `tables` names every table and file beside the shards; readers take
+    those that they know, `mill verify` checks all. `content` is
     the same wherever the packed rows are. `snapshots` and `awaited` are the watermark of an ingestion.
     """
 
@@ -181,14 +182,14 @@ class Manifest:
         try:
             if isinstance(value, Mapping) and value.get("format", FORMAT) not in FORMATS:
                 raise _other_format(value.get("name"), value["format"])
-            return typed_json.read(cls, value)
+            return typed_json.read(cls, _with_keepers(value, "leaders", "keepers"))
         except typed_json.Mismatch as fault:
             raise _malformed(value, fault) from fault
 
     def to_json(self) -> dict[str, Any]:
         """The form that is stored; its canonical JSON has the bytes that were read."""
         found: dict[str, Any] = typed_json.written(self)
-        return found
+        return _with_keepers(found, "keepers", "leaders") if self.format == 1 else found
 
     def table(self, name: str) -> Output:
         """One of the named tables.
@@ -279,6 +280,15 @@ def publish(store: Store, manifest: Manifest, *, why: str, expect_head: str | No
     """Publish it, once all that it and its lineage name is stored; its digest. See `Store.publish`."""
     lineage = manifest.tables.get("lineage")
     return store.publish(manifest.name, manifest.to_json(), why=why, expect_head=expect_head, lineage=lineage)
+
+
+def _with_keepers(value: Any, old: str, new: str) -> Any:
+    """The manifest with the keepers of its index under another name: format 1 called them leaders."""
+    match value:
+        case {"format": 1, "index": {"parts": [*parts]} as index} if all(isinstance(part, dict) for part in parts):
+            renamed = [{new if name == old else name: part[name] for name in part} for part in parts]
+            return {**value, "index": {**index, "parts": renamed}}
+    return value
 
 
 def _other_format(name: object, came: object) -> CheckFailed:

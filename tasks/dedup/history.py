@@ -144,7 +144,7 @@ def _opened(digest: str, index: Index, recipe: Recipe, name: str) -> Earlier:
             "; ".join(f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} here" for key in keys),
             "Use the same settings of deduplicate and seed, or build the earlier dataset again.",
         )
-    parts = tuple(Part(part.manifest or digest, part.leaders, part.keys, part.sets) for part in index.parts)
+    parts = tuple(Part(part.manifest or digest, part.keepers, part.keys, part.sets) for part in index.parts)
     return Earlier(digest, index.snapshots, parts)
 
 

@@ -25,5 +25,5 @@ def index_of(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, re
         return None
     held = set(snapshots(shards)) | set(earlier.snapshots if earlier else ())
     before = [IndexPart(part.manifest, *part.tables) for part in (earlier.parts if earlier else ())]
-    ours = IndexPart(None, **{kind: near.outputs[kind] for kind in KINDS})
+    ours = IndexPart(None, *(near.outputs[kind] for kind in KINDS))
     return Index(settings(recipe), tuple(sorted(held)), (*before, ours))

@@ -7,6 +7,7 @@ that a manifest can have, and one that was built against that. `python -m tests.
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from typing import Any
 import pytest
 
 from corpusmill.canonical import canonical_json
-from corpusmill.dataset.manifest import FORMATS, open_manifest
+from corpusmill.dataset.manifest import FORMAT, FORMATS, Manifest, open_manifest
 from corpusmill.store import Store, open_store
 from mill import cli
+from tasks.chain import build
+from tests import golden
+from tests.mill import small_store
 from tests.mill.small_store import FIXTURES
 
 FUNNEL = [15, 13, 12, 11, 11, 10, 9, 8]
@@ -78,6 +82,39 @@ def test_bounds_can_be_moved_and_texts_exported(
     texts = Path(done["file"]).read_text(encoding="utf-8")
     assert done["lines"] == 4
     assert "keeper@" not in texts
+
+
+def test_a_later_snapshot_is_built_against_its_index(store: Store, tmp_path: Path) -> None:
+    """What an earlier format kept counts as kept before, and the new manifest names its keepers."""
+    crawl = golden.write_crawl(tmp_path / "crawl")
+    (crawl / "third").mkdir()
+    pages = [golden.record("https://d.example/river", golden.page("river", 0))]
+    pages.append(golden.record("https://d.example/canal", golden.page("canal", 1)))
+    (crawl / "third" / "four.warc.gz").write_bytes(b"".join(pages))
+    copy = tmp_path / "copy"
+    shutil.copytree(store.uri, copy)
+    here = open_store(copy)
+    wanted = small_store.recipe(crawl, "third", "third/*.warc.gz")
+    built = build(wanted, here, small_store.run)
+    assert built.manifest.parents == (digests(store, "small")[-1],)
+    removed = {**built.manifest.row("exact").reasons, **built.manifest.row("near").reasons}
+    assert {reason: ended.docs for reason, ended in removed.items()} == {"near_duplicate": 1}
+    assert built.manifest.index is not None
+    assert len(built.manifest.index.parts) == 3
+    stored = here.manifest(built.digest, "small")
+    assert (stored["format"], sorted(stored["index"]["parts"][0])) == (FORMAT, ["keepers", "keys", "manifest", "sets"])
+    assert Manifest.from_json(stored) == built.manifest
+
+
+def test_reasons_have_a_class_from_format_2_on(store: Store) -> None:
+    manifest = open_manifest(store, digests(store, "small")[0], "small")
+    if manifest.format == 1:
+        assert "reasons" not in manifest.tables
+    else:
+        rows = {row["reason"]: row for row in store.table(manifest.table("reasons")).to_pylist()}
+        assert set(rows) == {reason for row in manifest.funnel for reason in row.reasons}
+        assert (rows["near_duplicate"]["row"], rows["near_duplicate"]["kind"]) == ("near", "quality")
+        assert rows["redirect"]["kind"] == "policy"
 
 
 def test_a_model_trains_on_it(store: Store, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
