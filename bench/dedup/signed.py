@@ -149,7 +149,7 @@ def _in_parts(held: list[Shard], exact: Receipt, made: Recipe, store: Store) -> 
     def run(unit: Callable[[Job], Done], item: object) -> Receipt:
         return unit(Job(store.uri, made, item)).receipt
 
-    plan = run(keys.plan_unit, keys.Plan(held, exact, None))
+    plan = run(keys.ranks_unit, keys.Ranks(held, exact, None))
     cut = Cut.of(plan)
     bands = [
         run(keys.bands_unit, keys.Bands(cut, g, cut.shards_of(g, held), plan.outputs[f"group.{g}"]))

@@ -61,9 +61,9 @@ def test_bits_per_byte_of_a_model_that_knows_nothing(toy: Toy, ranks: Ranks) -> 
         parameter.data.zero_()
     facts = toy.spec().facts
     heldout = Heldout(toy.open(), facts, made)
-    entry = facts["partitions"]["heldout"]
-    labels = heldout._partition.batch(np.arange(entry["sequences"])).counted
-    expected = labels * np.log2(VOCAB) / entry["text_bytes"]
+    entry = facts.partitions["heldout"]
+    labels = heldout._partition.batch(np.arange(entry.sequences)).counted
+    expected = labels * np.log2(VOCAB) / entry.text_bytes
     assert heldout.bits_per_byte(model, 10_000, ranks) == pytest.approx(expected, rel=1e-5)
     drawn = Heldout(toy.open(), facts, config("heldout_sequences=5"))
     assert drawn.bits_per_byte(model, 10_000, ranks) == pytest.approx(expected, rel=0.2)

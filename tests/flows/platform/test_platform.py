@@ -92,7 +92,6 @@ def test_an_interrupted_up_leaves_nothing(home: Path) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     server = Proc(**state(home)["server"])
-    time.sleep(1)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130

@@ -18,7 +18,7 @@ from tests.tasks.acquire.reading import outcomes
 SHOW = """
 import json, sys
 from prefect.artifacts import create_markdown_artifact
-from flows.artifacts import rejects_sample
+from flows.run.artifacts import rejects_sample
 create_markdown_artifact(key="rejects-sample", markdown=rejects_sample(json.load(sys.stdin)))
 """
 

@@ -53,6 +53,7 @@ def test_clients_of_this_machine_use_an_address_they_can_connect_to() -> None:
 
 def test_children_get_tuned_settings_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_SERVER_DATABASE_TIMEOUT", "77")
+    monkeypatch.delenv("PREFECT_WORKER_QUERY_SECONDS", raising=False)  # set for the platform of other tests
     env = child_env({"PREFECT_API_URL": "http://x/api"})
     assert env["PREFECT_SERVER_DATABASE_TIMEOUT"] == "77"
     assert env["PREFECT_WORKER_QUERY_SECONDS"] == tuned_settings()["PREFECT_WORKER_QUERY_SECONDS"]

@@ -38,9 +38,9 @@ from corpusmill.kernels.measures.measures import measures
 from corpusmill.kernels.rules.bounds import decide
 from corpusmill.kernels.rules.rules import load_rules
 
-assert "numba" in sys.modules  # measures run here
 rules, texts = load_rules(Path("loud.toml")), pa.array(json.loads(sys.argv[1]), pa.large_string())
 found = measures(texts, rules.measured("raw"))
+assert "numba" in sys.modules  # measures run here
 print(json.dumps({
     "order": list(families.FAMILIES), "columns": found.schema.names, "values": found.to_pydict()["exclamation_ratio"],
     "reasons": decide(found, rules.bounds()).reason.to_pylist(), "file": families.__file__,
