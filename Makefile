@@ -17,6 +17,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=/path/to/python install"; exit 2; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[flows,train,dev]'
+	$(MILL) models fetch
+	$(MILL) warm
 	touch $@
 
 models: install

@@ -28,6 +28,7 @@ import platform
 import re
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
@@ -68,7 +69,7 @@ class Kernel:
         self._function, self._options, self._kept = function, options, kept
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return self.dispatcher(*args, **named)
+        return self._from_python(*args, **named)
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -79,8 +80,22 @@ class Kernel:
             import numba
 
             _without_blas()
-            made = numba.njit(nogil=True, **self._options)(self._function)
-            return _with_cache(made, self._function) if self._kept else made
+            if not self._kept:  # only kernels call it: no wrapper for calls from Python
+                options = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, **self._options}
+                made = numba.njit(nogil=True, **options)(self._function)
+                made.get_call_template = functools.partial(_without_constants, made.get_call_template)
+                return made
+            from corpusmill.linked import Outermost
+
+            options = {"no_cfunc_wrapper": True, "pipeline_class": Outermost, **self._options}
+            return _with_cache(numba.njit(nogil=True, **options)(self._function), self._function)
+
+    @cached_property
+    def _from_python(self) -> Any:
+        """The same, for calls from Python; of what only kernels call, tests call it so."""
+        import numba
+
+        return self.dispatcher if self._kept else numba.njit(nogil=True, **self._options)(self._function)
 
     @property
     def _numba_type_(self) -> Any:
@@ -140,6 +155,13 @@ def _without_blas() -> None:
             del sys.modules["scipy.linalg"]
 
 
+def _without_constants(template: Callable[..., Any], args: Any, named: Any) -> Any:
+    """One version for a number, whether it is a constant of the caller or not; LLVM sees the constant."""
+    from numba.core.types import unliteral
+
+    return template([unliteral(kind) for kind in args], {name: unliteral(kind) for name, kind in named.items()})  # type: ignore[no-untyped-call]
+
+
 def _with_cache(dispatcher: Any, function: Callable[..., Any]) -> Any:
     kept = _Kept(function)
     dispatcher._cache = kept
@@ -165,6 +187,38 @@ def folders() -> list[Path]:
 def is_warm() -> bool:
     """Whether kernels have been compiled on this machine before."""
     return any(next(folder.glob("*.nbc"), None) for folder in folders())
+
+
+def stored() -> tuple[int, int]:
+    """Number and bytes of compiled kernels that are kept, those of other versions too."""
+    sizes = [path.stat().st_size for folder in folders() for path in folder.glob("*.nbc")]
+    return len(sizes), sum(sizes)
+
+
+def prune(days: int = 30) -> int:
+    """Remove code that was not used for some days, and parts and locks of killed processes; how many files went."""
+    removed, folder, now = 0, writable(), time.time()
+    for path in folder.iterdir() if folder else ():
+        limit = 86_400 * days if path.suffix in (".nbc", ".done") else 86_400
+        with contextlib.suppress(OSError):
+            if now - path.stat().st_mtime > limit:
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def stamp_of_all() -> str:
+    """Digest of all that compiled code depends on: every source file of the library, Numba and this processor."""
+    import llvmlite
+    import numba
+    import numpy as np
+
+    state = hashlib.sha256(f"{platform.python_version()} {numba.__version__} {llvmlite.__version__}".encode())
+    state.update(f"{np.__version__} {llvmlite.binding.get_host_cpu_name()}".encode())
+    state.update(str(llvmlite.binding.get_host_cpu_features().flatten()).encode())
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        state.update(f"{path.relative_to(_PACKAGE)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return state.hexdigest()
 
 
 @cache
@@ -237,7 +291,7 @@ class _Kept:
         """Keep the code; a kernel whose code cannot be kept is a mistake of ours."""
         assert not result.library.has_dynamic_globals, f"{self._function}: code with addresses in it cannot be kept"
         assert not result.lifted
-        if (folder := _writable()) is not None:
+        if (folder := writable()) is not None:
             from numba.core.serialize import dumps
 
             payload: bytes = dumps(result._reduce())  # type: ignore[no-untyped-call]
@@ -257,7 +311,7 @@ class _Kept:
 
     def _lock(self, name: str) -> bool:
         """Wait until no other process compiles this; whether there is a place for a lock."""
-        if (folder := _writable()) is None:
+        if (folder := writable()) is None:
             return False
         path = folder / f"{name}.lock"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -286,9 +340,13 @@ class _Kept:
 
 
 def _rebuilt(context: Any, payload: bytes) -> Any:
+    from numba.core.codegen import JITCodeLibrary
     from numba.core.compiler import CompileResult
 
-    return CompileResult._rebuild(context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
+    from corpusmill.linked import libraries_of
+
+    with libraries_of(context.codegen(), JITCodeLibrary):  # finished code, also where it is linked into a caller
+        return CompileResult._rebuild(context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
 
 
 def _read(path: Path) -> bytes | None:
@@ -297,6 +355,9 @@ def _read(path: Path) -> bytes | None:
         stored = path.read_bytes()
     except OSError:
         return None
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > 86_400:
+            os.utime(path)  # so that `prune` knows what is in use
     return stored[32:] if hashlib.sha256(stored[32:]).digest() == stored[:32] else None
 
 
@@ -311,7 +372,7 @@ def _write(path: Path, payload: bytes) -> None:
         _say_once(f"compiled kernels cannot be kept in {path.parent}: {fault.strerror}")
 
 
-def _writable() -> Path | None:
+def writable() -> Path | None:
     """The first folder that takes files."""
     for folder in folders():
         if _takes_files(folder):

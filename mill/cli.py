@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("mill.platform:up", "Start server, pools, deployments and workers, and leave them running."),
     "down": ("mill.platform:down", "Stop what `up` started: workers first, then the server."),
     "status": ("mill.platform:status", "Show what is running, and where."),
+    "warm": ("mill.warm:warm", "Compile all kernels before they are needed."),
     "demo": ("mill.platform:demo", "Make a sample crawl, build it and train on it through the platform."),
 }
 """verb -> (module:function, help text)."""

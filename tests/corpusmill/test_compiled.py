@@ -44,7 +44,7 @@ def package(tmp_path: Path) -> Path:
     """A clone with the library's real `compiled.py` and a kernel whose helper is two files away."""
     folder = tmp_path / "clone" / "corpusmill"
     folder.mkdir(parents=True)
-    for name in ("__init__.py", "compiled.py"):
+    for name in ("__init__.py", "compiled.py", "linked.py"):
         shutil.copy(Path(corpusmill.__file__).parent / name, folder)
     (folder / "far.py").write_text(KERNEL)
     (folder / "near.py").write_text(NEAR)
@@ -157,3 +157,27 @@ with ThreadPoolExecutor(8) as threads:
     print(*{*threads.map(far_caller, [0] * 64)}, sum(far_caller.stats.cache_misses.values()))
 """
     assert said(start(package, code)) == "1 1"
+
+
+BOTH = """from corpusmill.compiled import kernel
+
+@kernel
+def callee(x):
+    return x + 1.5
+
+@kernel
+def caller(x):
+    return callee(x) * 2.0
+"""
+
+
+@pytest.mark.parametrize("calls", ["caller(1.0), callee(1.0)", "callee(1.0), caller(1.0)"])
+def test_a_kernel_is_called_by_another_and_from_python_compiled_or_found(package: Path, start: Run, calls: str) -> None:
+    (package / "both.py").write_text(BOTH)
+    expected = str(tuple({"caller": 5.0, "callee": 2.5}[name.split("(")[0]] for name in calls.split(", ")))
+    code = f"from corpusmill.both import callee, caller; print(({calls}))"
+    assert [said(start(package, code)) for _ in range(2)] == [expected] * 2
+    first = "from corpusmill.both import callee; print(callee(1.0))"  # its code is there when the caller is compiled
+    elsewhere = {"XDG_CACHE_HOME": str(package / "cache")}
+    assert said(start(package, first, **elsewhere)) == "2.5"
+    assert said(start(package, code, **elsewhere)) == expected
