@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,8 +25,27 @@ from corpusmill import compiled
 from corpusmill.plain_text import human_bytes
 from mill.common import Output
 
-KINDS = ["email", "ip", "phone", "card", "iban", "national_id", "api_key"]
 RULES = ("c4-dclm", "c4", "code", "dclm", "fineweb", "gopher", "gopher-dolma", "gopher-nemo", "gopher-redpajama")
+RECIPE = """
+[source.made]
+kind = "jsonl"
+
+[language]
+keep = ["*"]
+
+[[decontaminate.benchmark]]
+name = "b"
+file = "bench.jsonl"
+fields = ["question"]
+
+[judge.personal_data]
+kinds = ["email", "ip", "phone", "card", "iban", "national_id", "api_key"]
+
+[pack]
+seq_len = 128
+vocab_size = 512
+heldout_one_in = 4
+"""
 EVERY_S = 5.0
 
 
@@ -93,14 +113,8 @@ def _build(folder: Path) -> None:
     rows = (json.dumps({"text": text + "\nmail someone@corpus-mill.org, +49 30 901820"}) for text in texts())
     (folder / "data" / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
     (folder / "bench.jsonl").write_text(json.dumps({"id": "q", "question": texts()[0][:300]}) + "\n")
-    benchmark = {"name": "b", "file": "bench.jsonl", "fields": ["question"]}
-    base: dict[str, Any] = {
-        "source": {"made": {"kind": "jsonl", "root": str(folder / "data")}},
-        "language": {"keep": ["*"]},
-        "decontaminate": {"root": str(folder), "benchmark": [benchmark]},
-        "judge": {"personal_data": {"kinds": KINDS}},
-        "pack": {"seq_len": 128, "vocab_size": 512, "heldout_one_in": 4},
-    }
+    base = tomllib.loads(RECIPE)
+    base["source"]["made"]["root"], base["decontaminate"]["root"] = str(folder / "data"), str(folder)
     everything: dict[str, Any] = {
         **base,
         "name": "everything",
