@@ -33,7 +33,13 @@ def mill(*words: str, home: Path, api_url: str | None = None) -> subprocess.Pope
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=hears_sigint,
     )
+
+
+def hears_sigint() -> None:
+    """A test run that a shell started in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def said(process: subprocess.Popen[str], timeout_s: float = 240) -> str:
