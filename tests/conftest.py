@@ -60,3 +60,11 @@ class Files(LoadFileScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None:
     return Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+FIRST = ("flows", "training", "tasks", "mill", "test_", "bench", "corpusmill/extractor", "corpusmill/store")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first and small files last, so that all workers end together."""
+    items.sort(key=lambda item: next((i for i, at in enumerate(FIRST) if item.nodeid.startswith(f"tests/{at}")), 99))
