@@ -9,6 +9,9 @@ PYTEST_ARGS ?=
 # Test files at a time.
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 
+# Bytecode is kept: a test run or a demo starts a hundred interpreters, and each would compile all modules for a second.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install models demo up down test test-long lint format docs bench bench-setup extractor clean
 
 install: $(VENV)/.installed

@@ -85,7 +85,7 @@ def test_workers_are_replaced_by_count() -> None:
     with Sandbox("resiliparse", Limits(recycle_documents=10)) as sandbox:
         pids = set()
         for _ in range(3):
-            assert texts(sandbox.extract([page(i) for i in range(25)])) == [f"Page {i}" for i in range(25)]
+            assert texts(sandbox.extract([page(i) for i in range(11)])) == [f"Page {i}" for i in range(11)]
             assert sandbox._worker is not None
             pids.add(sandbox._worker._process.pid)
         assert len(pids) == 3
