@@ -40,6 +40,8 @@ KERNELS = "CORPUSMILL_KERNELS"
 _PACKAGE = Path(__file__).resolve().parent
 _IMPORT = re.compile(rb"^[ \t]*(?:from (corpusmill[\w.]*) import (\([^)]*\)|[^\n#]*)|import (corpusmill[\w.]*))", re.M)
 _NAME = re.compile(rb"\w+")
+_OURS = re.compile(r"(\w+\.\w+-[0-9a-f]{40}\.nbc|all-[0-9a-f]{40}\.done)(?P<rest>\.lock|\.[0-9a-f]{16}\.tmp)?")
+"""Files of ours: code, marks of `mill warm`, and with a `rest` what a killed process leaves."""
 _SETTINGS = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "ENABLE_AVX")
 
 
@@ -196,14 +198,17 @@ def stored() -> tuple[int, int]:
 
 
 def prune(days: int = 30) -> int:
-    """Remove code that was not used for some days, and parts and locks of killed processes; how many files went."""
+    """Remove code that was not used for some days, and parts and locks of killed processes; how many files went.
+
+    Only files named as this module names them: the folder may be one that the user keeps other things in.
+    """
     removed, folder, now = 0, writable(), time.time()
     for path in folder.iterdir() if folder else ():
-        limit = 86_400 * days if path.suffix in (".nbc", ".done") else 86_400
-        with contextlib.suppress(OSError):
-            if now - path.stat().st_mtime > limit:
-                path.unlink()
-                removed += 1
+        if ours := _OURS.fullmatch(path.name):
+            with contextlib.suppress(OSError):
+                if now - path.stat().st_mtime > 86_400 * (1 if ours["rest"] else days):
+                    path.unlink()
+                    removed += 1
     return removed
 
 
@@ -216,7 +221,7 @@ def stamp_of_all() -> str:
     state = hashlib.sha256(f"{platform.python_version()} {numba.__version__} {llvmlite.__version__}".encode())
     state.update(f"{np.__version__} {llvmlite.binding.get_host_cpu_name()}".encode())
     state.update(str(llvmlite.binding.get_host_cpu_features().flatten()).encode())
-    for path in sorted(_PACKAGE.rglob("*.py")):
+    for path in sorted(path for kind in ("*.py", "*.npz") for path in _PACKAGE.rglob(kind)):
         state.update(f"{path.relative_to(_PACKAGE)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return state.hexdigest()
 
@@ -306,7 +311,8 @@ class _Kept:
         finally:
             while len(self._locks) > held:
                 _, path, descriptor = self._locks.pop()
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
                 os.close(descriptor)
 
     def _lock(self, name: str) -> bool:
@@ -314,9 +320,13 @@ class _Kept:
         if (folder := writable()) is None:
             return False
         path = folder / f"{name}.lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # a full disk; `_write` says so
+            return False
         self._locks.append((name, path, descriptor))
+        with contextlib.suppress(OSError):  # a file system without locks: the kernel may be compiled twice
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         return True
 
     def _name(self, signature: Any, codegen: Any) -> str:

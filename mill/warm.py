@@ -7,6 +7,7 @@ family, in as many processes as there are cores. A test builds after it and find
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import sys
 import tempfile
@@ -22,10 +23,11 @@ from cyclopts import Parameter
 
 import corpusmill
 from corpusmill import compiled
+from corpusmill.errors import Unavailable
+from corpusmill.places import SHIPPED
 from corpusmill.plain_text import human_bytes
 from mill.common import Output
 
-RULES = ("c4-dclm", "c4", "code", "dclm", "fineweb", "gopher", "gopher-dolma", "gopher-nemo", "gopher-redpajama")
 RECIPE = """
 [source.made]
 kind = "jsonl"
@@ -46,7 +48,8 @@ seq_len = 128
 vocab_size = 512
 heldout_one_in = 4
 """
-EVERY_S = 5.0
+EVERY_S = 20.0
+"""Seconds between lines where no terminal is."""
 
 
 def warm(
@@ -57,26 +60,25 @@ def warm(
     """Compile all kernels, and remove code that nobody used for 30 days. Where all is there, nothing is done."""
     from mill.build import processes
 
-    began, done = time.monotonic(), _done()
-    removed = compiled.prune()
-    ready = done is not None and done.is_file()
+    began, removed = time.monotonic(), compiled.prune()
+    mark = f"all-{compiled.stamp_of_all()[:40]}.done"  # beside the code: all of these sources was compiled there
+    ready = removed == 0 and any((folder / mark).is_file() for folder in compiled.folders())
     if not ready:
+        folder = compiled.writable()
+        if folder is None:
+            raise Unavailable(
+                "no folder can be written, so nothing would be kept",
+                f"looked at {', '.join(map(str, compiled.folders())) or 'none: HOME is not set'}",
+                f"Name one: {compiled.KERNELS}=/a/folder mill warm",
+            )
         with _shown():
             _compile_all(processes(workers))
-        if done is not None and done.parent.is_dir():
-            done.touch()
+        (folder / mark).touch()
     count, size = compiled.stored()
     seconds = time.monotonic() - began
     said = {"compiled": not ready, "kernels": count, "bytes": size, "removed": removed, "seconds": round(seconds, 1)}
     what = "nothing to do" if ready else f"compiled in {seconds:.0f} s"
-    where = f"{count} kernels, {human_bytes(size)} in {compiled.folders()[-1]}" if compiled.folders() else "in memory"
-    options.answer(said, f"{what}: {where}")
-
-
-def _done() -> Path | None:
-    """A mark beside the code: all of this version of our sources was compiled there. None where nothing is kept."""
-    folder = compiled.writable()
-    return None if folder is None else folder / f"all-{compiled.stamp_of_all()[:40]}.done"
+    options.answer(said, f"{what}: {count} kernels, {human_bytes(size)} in {', '.join(map(str, compiled.folders()))}")
 
 
 def _compile_all(workers: int) -> None:
@@ -92,7 +94,7 @@ def _part(item: tuple[str, str]) -> None:
 
 
 def texts() -> list[str]:
-    """English prose that every installation has: docstrings of the library, three to a text, some of them twice."""
+    """English prose that every installation has: docstrings of the library, a file each, some of them twice."""
     found = []
     for path in sorted(Path(corpusmill.__file__).parent.rglob("*.py")):
         tree = ast.parse(path.read_bytes())
@@ -115,6 +117,8 @@ def _build(folder: Path) -> None:
     (folder / "bench.jsonl").write_text(json.dumps({"id": "q", "question": texts()[0][:300]}) + "\n")
     base = tomllib.loads(RECIPE)
     base["source"]["made"]["root"], base["decontaminate"]["root"] = str(folder / "data"), str(folder)
+    archive: dict[str, Any] = {**base, "source": {"made": {"kind": "files", "root": str(folder), "pattern": "*.gz"}}}
+    (folder / "one.warc.gz").write_bytes(gzip.compress(_record(_page())))
     everything: dict[str, Any] = {
         **base,
         "name": "everything",
@@ -123,7 +127,7 @@ def _build(folder: Path) -> None:
         "deduplicate": {"memory_mb": 1, "lines": "line", "substring_words": 50, "index": True},
     }
     store = open_store(folder / "store", create=True)
-    for made in ({**base, "name": "plain"}, everything):
+    for made in ({**base, "name": "plain"}, {**archive, "name": "archive"}, everything):
         build(parse_recipe(made, "warm"), store, lambda _, unit, items: [unit(item) for item in items])
 
 
@@ -131,12 +135,27 @@ def _extract(folder: Path) -> None:
     """Extract a page in every mode of our own."""
     from corpusmill import extract
 
+    for mode in ("fast", "auto", "union"):
+        extract(_page(), mode=mode)
+
+
+def _record(page: str) -> bytes:
+    """A response as crawls keep it."""
+    body = page.encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    about = (
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://corpus-mill.org/\r\n"
+        "WARC-Date: 2026-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000000>\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
+    )
+    return b"".join((about.encode(), head, body, b"\r\n\r\n"))
+
+
+def _page() -> str:
     body = "".join(f"<h2>Part {n}</h2><p>{text}</p><ul><li>{text[:60]}</li></ul>" for n, text in enumerate(texts()[:8]))
     table = "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>"
     product = '<script type="application/ld+json">{"@type": "Product", "description": "A lamp of brass"}</script>'
-    page = f"<html><head><title>Lamps</title>{product}</head><body><nav><a href='/'>Home</a></nav>{body}{table}</body>"
-    for mode in ("fast", "auto", "union"):
-        extract(page, mode=mode)
+    return f"<html><head><title>Lamps</title>{product}</head><body><nav><a href='/'>Home</a></nav>{body}{table}</body>"
 
 
 def _measure(folder: Path) -> None:
@@ -148,8 +167,8 @@ def _measure(folder: Path) -> None:
     from corpusmill.kernels.measures.measures import measures
 
     text = pa.array(texts(), pa.large_string())
-    for name in RULES:
-        rules = rulebook.rules_of(name)
+    for file in sorted((SHIPPED / "rules").glob("*.toml")):
+        rules = rulebook.rules_of(str(file))
         for view in ("raw", "clean"):
             measures(text, rules.measured(view))
         if rules.edits:
@@ -185,7 +204,7 @@ def _shown() -> Iterator[None]:
 
     def show() -> None:
         line = "\r{} kernels" if sys.stderr.isatty() else "{} kernels\n"
-        while not ended.wait(1.0 if sys.stderr.isatty() else EVERY_S * 4):
+        while not ended.wait(1.0 if sys.stderr.isatty() else EVERY_S):
             print(line.format(compiled.stored()[0] - before), end="", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=show, daemon=True)

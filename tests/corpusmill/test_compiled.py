@@ -181,3 +181,20 @@ def test_a_kernel_is_called_by_another_and_from_python_compiled_or_found(package
     elsewhere = {"XDG_CACHE_HOME": str(package / "cache")}
     assert said(start(package, first, **elsewhere)) == "2.5"
     assert said(start(package, code, **elsewhere)) == expected
+
+
+def test_a_full_disk_costs_compiling_again_not_the_run(package: Path, start: Run, tmp_path: Path) -> None:
+    full = (
+        "import errno, os; real = os.open\n"
+        "def no_room(path, flags, *more, **named):\n"
+        "    if str(path).endswith('.lock'): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "    return real(path, flags, *more, **named)\n"
+        "os.open = no_room\n"
+    )
+    assert said(start(package, full + RUN)) == "1 1"
+
+
+def test_without_locks_of_files_kernels_are_compiled_all_the_same(package: Path, start: Run) -> None:
+    none = "import errno, fcntl\ndef flock(*_): raise OSError(errno.ENOLCK, 'No locks')\nfcntl.flock = flock\n"
+    assert said(start(package, none + RUN)) == "1 1"
+    assert said(start(package)) == "1 0"
