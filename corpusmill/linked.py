@@ -18,7 +18,19 @@ from numba.core.compiler import Compiler
 _FROM_PYTHON = "_ZN7cpython"
 
 
-class Linked(JITCodeLibrary):
+class Whole(JITCodeLibrary):
+    """Code of a kernel, with all that was linked into it."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """As Numba does it; but it takes 1 ms to find that each function which is only declared has no code."""
+        module.data_layout = self._codegen._data_layout
+        for function in module.functions:
+            if not function.is_declaration:
+                passes, builder = self._codegen._function_pass_manager()  # type: ignore[no-untyped-call]
+                passes.run(function, builder)
+
+
+class Linked(Whole):
     """Code that is called by other compiled code alone."""
 
     @property
@@ -58,7 +70,7 @@ class Outermost(Compiler):
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         codegen = self.state.targetctx.codegen()
         with libraries_of(codegen, Linked), _without_gc():
-            self.state.library = JITCodeLibrary(codegen, function.__qualname__)  # type: ignore[no-untyped-call]
+            self.state.library = Whole(codegen, function.__qualname__)  # type: ignore[no-untyped-call]
             self.state.library.enable_object_caching()
             result = super().compile_extra(function)  # type: ignore[no-untyped-call]
         for environment in result._find_referenced_environments():

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from corpusmill.compiled import inner, kernel
+from corpusmill.compiled import inner
 
 LOG_2 = 0.6931471805599453
 _LOG_2_SHORT, _LOG_2_REST = 0.693147180369123816490, 1.90821492927058770002e-10  # log(2) in two parts, the first short
@@ -33,7 +33,7 @@ def log_parts(value):  # type: ignore[no-untyped-def]
     return exponent, s, series
 
 
-@kernel
+@inner
 def log(value):  # type: ignore[no-untyped-def]
     """Natural logarithm of a number above 0."""
     exponent, s, series = log_parts(value)
@@ -52,7 +52,7 @@ def exp_parts(y):  # type: ignore[no-untyped-def]
     return series, np.int64(k)
 
 
-@kernel
+@inner
 def exp(y):  # type: ignore[no-untyped-def]
     """Exponential of a number from -700 to 700."""
     series, k = exp_parts(y)

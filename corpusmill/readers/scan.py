@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 
 CONTROLS, RETURNS, HIGH, HTML = 1, 2, 4, 8
 ROBOTS, OBJECTION, RESERVATION, REFRESH = 16, 32, 64, 128
@@ -70,7 +70,7 @@ def survey(page: bytes) -> int:
     return signs
 
 
-@kernel
+@inner
 def _begins(page: bytes, at: int, word: np.ndarray) -> bool:
     """Whether a word stands at a place within the sniffed bytes, and a blank, `/` or `>` behind it."""
     end = at + len(word)
@@ -80,7 +80,7 @@ def _begins(page: bytes, at: int, word: np.ndarray) -> bool:
     return behind == 62 or behind == 47 or behind == 32 or 9 <= behind <= 13
 
 
-@kernel
+@inner
 def _spells(data: bytes, at: int, word: np.ndarray) -> bool:
     """Whether the bytes at a place are those of a word of small letters, in any case."""
     for k in range(len(word)):
@@ -138,12 +138,12 @@ def plain_http_head(block: bytes, limit: int) -> tuple[int, int, int, int, int]:
     return none
 
 
-@kernel
+@inner
 def _is_digit(byte: int) -> bool:
     return 48 <= byte <= 57
 
 
-@kernel
+@inner
 def _which(block: bytes, begin: int, end: int) -> int:
     """Which of the headers that matter has its name between two places, but for blanks; -1 for others."""
     while begin < end and block[begin] <= 32:

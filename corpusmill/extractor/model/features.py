@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.scan import Scan
 from corpusmill.kernels.elementary import log
@@ -81,13 +81,13 @@ def _log_table(size):  # type: ignore[no-untyped-def]
     return table
 
 
-@kernel
+@inner
 def _log_of(logs, count):  # type: ignore[no-untyped-def]
     """log(1 + count) of a count, from the table where it has it."""
     return logs[count] if count < len(logs) else np.float32(log(1.0 + count))
 
 
-@kernel
+@inner
 def _twins(lines, boxes, words):  # type: ignore[no-untyped-def]
     """Number and words of the containers with the same signature, of each container."""
     n = len(boxes)
@@ -108,7 +108,7 @@ def _twins(lines, boxes, words):  # type: ignore[no-untyped-def]
     return slots, counts, sums
 
 
-@kernel
+@inner
 def _repeats(lines):  # type: ignore[no-untyped-def]
     """How often each line's words stand on the page, and how often before it."""
     n = len(lines)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from corpusmill.compiled import inner, kernel
+from corpusmill.compiled import inner
 from corpusmill.kernels.bytes.bytehash import U, load8
 
 
-@kernel
+@inner
 def blank(at: U, room: U) -> U:
     """Bytes of the white space character at an address; 0 where there is none."""
     if room == U(0):
@@ -35,13 +35,13 @@ def blank(at: U, room: U) -> U:
     return U(3) if space else U(0)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def may_be_blank(byte: U) -> Any:
     """Whether a white space character may begin with a byte: asked before `blank`, it spares a call at most bytes."""
     return byte <= U(0x20) or byte == U(0xC2) or U(0xE1) <= byte <= U(0xE3)
 
 
-@kernel
+@inner
 def next_blank(at: U, end: U) -> U:
     """Address of the next white space character; `end` where there is none."""
     while at < end:
@@ -51,7 +51,7 @@ def next_blank(at: U, end: U) -> U:
     return end
 
 
-@kernel
+@inner
 def strip_left(at: U, end: U) -> U:
     """Address of the first character that is no white space; `end` where there is none."""
     while True:
@@ -61,7 +61,7 @@ def strip_left(at: U, end: U) -> U:
         at += width
 
 
-@kernel
+@inner
 def strip_right(at: U, end: U) -> U:
     """Address after the last character that is no white space; `at` where there is none."""
     while end > at:
@@ -74,7 +74,7 @@ def strip_right(at: U, end: U) -> U:
     return end
 
 
-@kernel
+@inner
 def characters(at: U, end: U) -> U:
     """Characters of a piece of UTF-8."""
     count = U(0)
@@ -84,7 +84,7 @@ def characters(at: U, end: U) -> U:
     return count
 
 
-@kernel
+@inner
 def line_break(at: U, end: U) -> U:
     """Bytes of the line break at an address, CR LF as one; 0 where there is none."""
     a = load8(at)
@@ -99,7 +99,7 @@ def line_break(at: U, end: U) -> U:
     return U(0)
 
 
-@kernel
+@inner
 def starts_with(at: U, end: U, other: U, size: U) -> Any:
     """Whether a piece of text begins with the bytes at another address."""
     if end - at < size:
@@ -112,13 +112,13 @@ def starts_with(at: U, end: U, other: U, size: U) -> Any:
     return True
 
 
-@kernel
+@inner
 def lower(byte: U) -> U:
     """A byte, or the small letter of A to Z."""
     return byte | (U(U(0x41) <= byte <= U(0x5A)) << U(5))
 
 
-@kernel
+@inner
 def starts_with_lower(at: U, end: U, other: U, size: U) -> Any:
     """Whether a piece of text, A to Z in either case, begins with the bytes at another address, A to Z being small."""
     if end - at < size:

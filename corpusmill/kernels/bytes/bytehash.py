@@ -54,14 +54,14 @@ load8, load32, load64 = _load(8), _load(32), _load(64)
 """The unsigned little-endian integer at an address."""
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def absorb(h: U, chunk: U) -> U:
     """State after one more chunk of 8 bytes."""
     h = (h ^ chunk) * _MULTIPLIER
     return h ^ (h >> U(32))
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def load_chunk(address: U, size: U) -> U:
     """The next min(8, size) bytes, little-endian, filled up with zeros; size > 0. Never reads over a page end into
     the unknown."""
@@ -76,7 +76,7 @@ def load_chunk(address: U, size: U) -> U:
     return chunk
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def hash_bytes(address: U, size: U) -> U:
     """Hash of `size` bytes: their number, then chunks of 8 bytes, then mix64."""
     h = SEED ^ size
@@ -89,13 +89,13 @@ def hash_bytes(address: U, size: U) -> U:
     return mix64(h)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def lower_ascii(chunk: U) -> U:
     """The chunk with its ASCII capitals made small; all bytes below 0x80."""
     return chunk | (((chunk + _FROM_A) & ~(chunk + _ABOVE_Z) & _HIGH_BITS) >> U(2))
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def has_ascii_letter(chunk: U) -> bool:
     """Whether a chunk of ASCII letters, digits and zeros has a letter."""
     return ((chunk + _FROM_A) & _HIGH_BITS) != U(0)

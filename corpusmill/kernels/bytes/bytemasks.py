@@ -77,7 +77,7 @@ store32: Any = intrinsic(_store32)
 """Write the low 32 bits of a number to an address, a multiple of four."""
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def block(at: U, end: U) -> tuple[U, U, U]:
     """How to read up to 64 bytes at an address before `end`, none of a page that they do not reach into: where from,
     by how much to shift what is found, and which bits to keep. at < end."""

@@ -5,7 +5,7 @@ Frozen like `bytehash`, and for the same reason: Numba's cache does not see when
 
 from __future__ import annotations
 
-from corpusmill.compiled import inner, kernel
+from corpusmill.compiled import inner
 from corpusmill.kernels.bytes.blanks import strip_left, strip_right
 from corpusmill.kernels.bytes.bytehash import U, load8, load64
 
@@ -14,21 +14,21 @@ ONES = U(0x0101010101010101)
 _LOW, _HIGH = U(0x7F7F7F7F7F7F7F7F), U(0x8080808080808080)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def equal_bytes(chunk: U, copies: U) -> U:
     """The high bit of each byte of a chunk that is the byte of `copies` (byte * ONES)."""
     other = chunk ^ copies
     return ~(((other & _LOW) + _LOW) | other | _LOW)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def lowest_byte(bits: U) -> U:
     """Number (0 to 7) of the first byte of a chunk whose high bit is set; `bits` has high bits alone, not none."""
     below = (bits & (~bits + U(1))) - U(1)  # a one for each bit below the lowest
     return (((below >> U(7)) & ONES) * ONES) >> U(56)
 
 
-@kernel
+@inner
 def find_byte(at: U, end: U, byte: U) -> U:
     """Address of the next such byte; `end` where there is none."""
     copies = byte * ONES
@@ -42,7 +42,7 @@ def find_byte(at: U, end: U, byte: U) -> U:
     return at
 
 
-@kernel
+@inner
 def count_byte(at: U, end: U, byte: U) -> U:
     """How many such bytes."""
     copies, count = byte * ONES, U(0)
@@ -55,7 +55,7 @@ def count_byte(at: U, end: U, byte: U) -> U:
     return count
 
 
-@kernel
+@inner
 def count_characters(at: U, end: U) -> U:
     """Characters of a piece of UTF-8: bytes that continue none."""
     count = end - at
@@ -69,7 +69,7 @@ def count_characters(at: U, end: U) -> U:
     return count
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def trim_left(at: U, end: U) -> U:
     """`strip_left`, without a call where the first byte is visible ASCII."""
     if at < end and U(0x20) < load8(at) < U(0x80):
@@ -77,7 +77,7 @@ def trim_left(at: U, end: U) -> U:
     return strip_left(at, end)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def trim_right(at: U, end: U) -> U:
     """`strip_right`, without a call where the last byte is visible ASCII."""
     if at < end and U(0x20) < load8(end - U(1)) < U(0x80):

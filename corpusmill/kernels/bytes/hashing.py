@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner
 
 
-@kernel(inline="always")
+@inner(forceinline=True)
 def mix64(x: np.uint64) -> np.uint64:
     """Mix one uint64 (wraps modulo 2**64)."""
     x ^= x >> np.uint64(33)

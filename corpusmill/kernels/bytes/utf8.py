@@ -14,7 +14,7 @@ _TAG, _OTHER = U(pack(0, Kind.FORMAT)), U(pack(0, Kind.SYMBOL))
 _LIMIT, _STRAY = U(LIMIT), U(0xFFFD)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def decode(at: U, end: U, table: U) -> tuple[U, U, U]:
     """Code point, its packed entry and its length in bytes at an address; a cut sequence is U+FFFD of one byte."""
     code, width = load8(at), U(1)
@@ -39,13 +39,13 @@ def decode(at: U, end: U, table: U) -> tuple[U, U, U]:
     return code, entry, width
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def utf8_size(code: U) -> U:
     """Bytes of a character in UTF-8; 0 for U+0000, which stands for nothing in a fold."""
     return U(code > U(0)) + U(code >= U(0x80)) + U(code >= U(0x800)) + U(code >= U(0x10000))
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def utf8_byte(code: U, size: U, k: U) -> U:
     """Byte k of the UTF-8 form, `size` bytes long, of a character."""
     if size == U(1):

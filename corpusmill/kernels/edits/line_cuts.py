@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner
 from corpusmill.kernels.bytes.blanks import blank, lower, next_blank, starts_with, starts_with_lower, strip_left
 from corpusmill.kernels.bytes.bytehash import U, load8
 from corpusmill.kernels.bytes.unicode_table import DIGIT
@@ -24,12 +24,12 @@ _MOST_BLANKS = U(10)
 _ANYWHERE, _START = 0, 1
 
 
-@kernel
+@inner
 def _word_byte(byte: U) -> Any:
     return byte >= U(0x80) or byte == _UNDERSCORE or U(0x30) <= byte <= U(0x39) or U(0x61) <= lower(byte) <= U(0x7A)
 
 
-@kernel
+@inner
 def phrase_at(at: U, begin: U, end: U, whole: int, items: Ints, first: int, last: int, blob: U) -> U:
     """Bytes of the first listed phrase at an address; 0 where none is there."""
     for k in range(first, last):
@@ -44,7 +44,7 @@ def phrase_at(at: U, begin: U, end: U, whole: int, items: Ints, first: int, last
     return U(0)
 
 
-@kernel
+@inner
 def find_phrase(
     at: U, begin: U, end: U, place: int, whole: int, items: Ints, first: int, last: int, blob: U
 ) -> tuple[U, U]:
@@ -70,7 +70,7 @@ def find_phrase(
     return end, U(0)
 
 
-@kernel
+@inner
 def citation_at(at: U, end: U, numbers: int, items: Ints, first: int, last: int, blob: U, table: U) -> U:
     """Bytes of a mark in square brackets at an address; 0 where there is none."""
     if load8(at) != _OPEN:
@@ -92,17 +92,17 @@ def citation_at(at: U, end: U, numbers: int, items: Ints, first: int, last: int,
     return U(0)
 
 
-@kernel
+@inner
 def _is_letter(byte: U) -> Any:
     return U(0x61) <= lower(byte) <= U(0x7A)
 
 
-@kernel
+@inner
 def _is_host(byte: U) -> Any:
     return _is_letter(byte) or U(0x30) <= byte <= U(0x39) or byte in (U(0x2D), _DOT, _UNDERSCORE, _AT)
 
 
-@kernel
+@inner
 def _is_numeric_host(at: U, end: U) -> Any:
     """Four numbers of at most three digits with points between."""
     parts, digits = U(1), U(0)
@@ -121,7 +121,7 @@ def _is_numeric_host(at: U, end: U) -> Any:
     return parts == U(4) and digits > U(0)
 
 
-@kernel
+@inner
 def is_url(at: U, end: U, items: Ints, first: int, last: int, blob: U) -> Any:
     """Whether a word, without the punctuation around it, is a URL or the like."""
     if end - at < U(4):
@@ -152,7 +152,7 @@ def is_url(at: U, end: U, items: Ints, first: int, last: int, blob: U) -> Any:
     return False
 
 
-@kernel
+@inner
 def find_url(at: U, begin: U, end: U, items: Ints, first: int, last: int, blob: U) -> tuple[U, U]:
     """Address and bytes of the next URL from a word's begin on, with the white space before it (at most ten
     characters); (end, 0) where there is none."""
@@ -178,7 +178,7 @@ def find_url(at: U, begin: U, end: U, items: Ints, first: int, last: int, blob: 
         at = after
 
 
-@kernel
+@inner
 def _blank_before(at: U, begin: U) -> U:
     """Bytes of the white space character before an address; 0 where there is none."""
     k = U(1)
@@ -189,7 +189,7 @@ def _blank_before(at: U, begin: U) -> U:
     return U(0)
 
 
-@kernel
+@inner
 def citation_cuts(at: U, n: U, numbers: int, items: Ints, first: int, last: int, blob: U, table: U, cuts: Ints) -> int:
     """Places of marks in square brackets in a line of n bytes, into `cuts`; how many."""
     count, i = 0, U(0)
@@ -204,7 +204,7 @@ def citation_cuts(at: U, n: U, numbers: int, items: Ints, first: int, last: int,
     return count
 
 
-@kernel
+@inner
 def url_cuts(at: U, n: U, items: Ints, first: int, last: int, blob: U, cuts: Ints) -> int:
     """Places of URLs in a line of n bytes, into `cuts`; how many."""
     count = 0
@@ -216,7 +216,7 @@ def url_cuts(at: U, n: U, items: Ints, first: int, last: int, blob: U, cuts: Int
     return count
 
 
-@kernel
+@inner
 def phrase_cuts(at: U, n: U, place: int, whole: int, items: Ints, first: int, last: int, blob: U, cuts: Ints) -> int:
     """Places of phrases in a line of n bytes with the white space before them (at the start: after), into `cuts`; how
     many."""

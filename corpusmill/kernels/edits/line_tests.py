@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner
 from corpusmill.kernels.bytes.blanks import (
     characters,
     lower,
@@ -35,7 +35,7 @@ _LONG_WORD, _FEW_WORDS, _NO_END_MARK = int(Op.LONG_WORD), int(Op.FEW_WORDS), int
 _CAPITALS, _DIGITS, _COUNTER = int(Op.CAPITALS), int(Op.DIGITS), int(Op.COUNTER)
 
 
-@kernel
+@inner
 def shares(at: U, end: U, table: U, classes: U) -> tuple[U, U, U]:
     """Characters, capitals, digits.
 
@@ -59,7 +59,7 @@ def shares(at: U, end: U, table: U, classes: U) -> tuple[U, U, U]:
     return chars, upper, digits
 
 
-@kernel
+@inner
 def words_up_to(at: U, end: U, most: U) -> U:
     """Words between white space; counting stops at `most`."""
     words = U(0)
@@ -70,7 +70,7 @@ def words_up_to(at: U, end: U, most: U) -> U:
     return words
 
 
-@kernel
+@inner
 def has_long_word(at: U, end: U, most: U) -> Any:
     """Whether a word between white space has more characters than `most`."""
     while end - at > most:
@@ -81,7 +81,7 @@ def has_long_word(at: U, end: U, most: U) -> Any:
     return False
 
 
-@kernel
+@inner
 def ends_with(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> Any:
     """Whether a piece of text ends with one of some strings."""
     for k in range(first, last):
@@ -91,13 +91,13 @@ def ends_with(at: U, end: U, items: NDArray[np.int64], first: int, last: int, bl
     return False
 
 
-@kernel
+@inner
 def _is_word_character(entry: U) -> Any:
     kind = (entry >> _SHIFT) & U(7)
     return entry & _ALPHA != U(0) or kind in (_WORD, _SINGLE)
 
 
-@kernel
+@inner
 def is_counter(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U, table: U) -> Any:
     """Whether a line is a number and a unit with no other word: "1.2k likes"."""
     while at < end:  # what is no word, up to the first digit
@@ -134,7 +134,7 @@ def is_counter(at: U, end: U, items: NDArray[np.int64], first: int, last: int, b
     return False
 
 
-@kernel
+@inner
 def line_key(at: U, end: U) -> tuple[U, U]:
     """Hash of a line without white space around it, A to Z small, and its bytes then."""
     at = strip_left(at, end)
@@ -146,7 +146,7 @@ def line_key(at: U, end: U) -> tuple[U, U]:
     return mix64(h), end - at
 
 
-@kernel
+@inner
 def removes(
     op: int,
     at: U,

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import line_break, lower, strip_left, strip_right
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8
 from corpusmill.kernels.bytes.unicode_table import load_table
@@ -114,14 +113,14 @@ def _most_breaks(data: NDArray[np.uint8], bounds: Ints) -> int:
     return most
 
 
-@kernel
+@inner
 def _grown(array: Ints) -> Ints:
     larger = np.empty(2 * len(array), np.int64)
     larger[: len(array)] = array
     return larger
 
 
-@kernel
+@inner
 def _sort(starts: Ints, ends: Ints, kinds: Ints, first: int, last: int) -> None:
     """Order some spans by place: later rules may cut before earlier ones."""
     i = first + 1
@@ -132,7 +131,7 @@ def _sort(starts: Ints, ends: Ints, kinds: Ints, first: int, last: int) -> None:
         starts[first:last], ends[first:last], kinds[first:last] = starts[order], ends[order], kinds[order]
 
 
-@kernel
+@inner
 def _possible(text: U, size: U, pairs: U, ops: Ints, lists: Ints, items: Ints, blob: U) -> U:
     """Which phrase rules have a phrase anywhere in a text, a bit each."""
     found, i = U(0), U(1)
@@ -153,7 +152,7 @@ def _possible(text: U, size: U, pairs: U, ops: Ints, lists: Ints, items: Ints, b
     return found
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(forceinline=True)
 def _line_end(line: U, end: U) -> Any:
     """Where a line ends, and the bytes of its break."""
     stop, width = line, U(0)
@@ -166,7 +165,7 @@ def _line_end(line: U, end: U) -> Any:
     return stop, width
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(forceinline=True)
 def _add(starts: Ints, ends: Ints, kinds: Ints, spans: int, own: int, begin: int, finish: int, kind: int) -> int:
     """Add a span, or lengthen the last one from `own` on where it continues that; the number of spans."""
     if spans > own and ends[spans - 1] == begin and kinds[spans - 1] == kind:
@@ -177,7 +176,7 @@ def _add(starts: Ints, ends: Ints, kinds: Ints, spans: int, own: int, begin: int
     return spans
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(forceinline=True)
 def _met_before(at: U, n: U, keys: NDArray[np.uint64], stamps: Ints, d: int) -> bool:
     """Whether document d had a line like this one before; it is noted. A line without a key never counts."""
     key, length = line_key(at, at + n)
@@ -191,7 +190,7 @@ def _met_before(at: U, n: U, keys: NDArray[np.uint64], stamps: Ints, d: int) -> 
     return met
 
 
-@numba.njit(nogil=True, inline="always")
+@inner(forceinline=True)
 def _close(starts: Ints, ends: Ints, kinds: Ints, first: int, spans: int, kept_end: int, size: int, kind: int) -> int:
     """Remove what follows the last line that stays, its break too; the number of spans."""
     position = kept_end

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.elementary import exp, log
 from corpusmill.kernels.language.ftz_model import SPREAD, Tables
 
@@ -54,13 +54,13 @@ def best_labels(
     return label, probability
 
 
-@kernel
+@inner
 def _hashed(h: np.uint32, byte: Any) -> np.uint32:
     signed = np.uint32(byte) | _SIGNED if byte >= 128 else np.uint32(byte)
     return np.uint32(np.uint64(h ^ signed) * _PRIME)
 
 
-@kernel
+@inner
 def _known_word(
     data: NDArray[np.uint8],
     start: int,
@@ -86,7 +86,7 @@ def _known_word(
     return -1
 
 
-@kernel
+@inner
 def _is_label(data: NDArray[np.uint8], start: int, stop: int) -> bool:
     if stop - start < len(_LABEL):
         return False
@@ -96,7 +96,7 @@ def _is_label(data: NDArray[np.uint8], start: int, stop: int) -> bool:
     return i == len(_LABEL)
 
 
-@kernel
+@inner
 def _add_ngrams(
     data: NDArray[np.uint8],
     start: int,
@@ -140,12 +140,12 @@ def _add_ngrams(
     return added
 
 
-@kernel
+@inner
 def _log(x: np.float32) -> np.float32:
     return np.float32(log(np.float64(x) + _FLOOR))
 
 
-@kernel
+@inner
 def _best_leaf(
     vector: NDArray[np.float32],
     outputs: NDArray[np.float32],

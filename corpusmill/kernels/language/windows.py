@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8, load32
 from corpusmill.kernels.bytes.unicode_table import ALPHA, SPACE, load_table
 from corpusmill.kernels.bytes.utf8 import decode
@@ -117,7 +117,7 @@ def _byte_classes() -> NDArray[np.uint8]:
     return classes
 
 
-@kernel
+@inner
 def _after(at: U, end: U, chars: int) -> U:
     """Address after a number of characters, or the end."""
     while at < end and chars > 0:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import lower, starts_with, starts_with_lower
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8
 from corpusmill.kernels.bytes.unicode_table import DIGIT, load_table
@@ -67,19 +67,19 @@ def _strings() -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]
     return np.stack([np.cumsum(sizes) - sizes, sizes], axis=1), np.frombuffer(b"".join(encoded), np.uint8), begins
 
 
-@kernel
+@inner
 def _in_url(byte: U) -> Any:
     """What NeMo's expression lets into an address: "$" to "_", "!", small letters."""
     return U(0x24) <= byte <= U(0x5F) or byte == U(0x21) or U(0x61) <= byte <= U(0x7A)
 
 
-@kernel
+@inner
 def _plain(byte: U) -> Any:
     letter = U(0x61) <= lower(byte) <= U(0x7A)
     return letter or U(0x30) <= byte <= U(0x39) or byte in (_FEED, U(0x3F), U(0x21), U(0x2C), U(0x2E))
 
 
-@kernel
+@inner
 def _bracket(code: U) -> Any:
     ascii_bracket = code in (U(0x28), U(0x29), U(0x5B), U(0x5D), U(0x7B), U(0x7D))
     return ascii_bracket or code in (_OPEN, _CLOSE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import line_break, starts_with
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8
 from corpusmill.kernels.bytes.unicode_table import ALPHA, KIND_SHIFT, Kind, load_table
@@ -88,7 +88,7 @@ def count(piece: Slice) -> NDArray[np.int64]:
     return counts
 
 
-@kernel
+@inner
 def _encoded(code: U) -> Any:
     """Letters and digits of ASCII, "+", "/", "="."""
     letter = U(0x61) <= (code | U(0x20)) <= U(0x7A) and code < U(0x80)

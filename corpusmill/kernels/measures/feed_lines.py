@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import starts_with, starts_with_lower
 from corpusmill.kernels.bytes.bytehash import U, address_of, hash_bytes, load8
 from corpusmill.kernels.bytes.bytescan import count_byte, count_characters, find_byte, trim_left, trim_right
@@ -106,7 +106,7 @@ def _most_feeds(data: U, bounds: NDArray[np.int64]) -> U:
     return most
 
 
-@kernel
+@inner
 def _begins(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> Any:
     found, k = False, first
     while not found and k < last:
@@ -115,7 +115,7 @@ def _begins(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob
     return found
 
 
-@kernel
+@inner
 def _ends(at: U, end: U, items: NDArray[np.int64], first: int, last: int, blob: U) -> Any:
     """A to Z in either case, where the strings have small letters."""
     for k in range(first, last):

@@ -160,7 +160,7 @@ def count_lines(text: pa.LargeStringArray) -> NDArray[np.int64]:
     return counts
 
 
-@kernel
+@inner
 def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     """Whether a character U+2000 + low to U+2000 + high lies at an address (low, high < 0x40)."""
     return (
@@ -171,23 +171,23 @@ def _is_wide(at: U, end: U, low: U, high: U) -> Any:
     )
 
 
-@kernel
+@inner
 def _is_dots(at: U, end: U) -> Any:
     return at + U(3) <= end and load8(at) == _DOT and load8(at + U(1)) == _DOT and load8(at + U(2)) == _DOT
 
 
-@kernel
+@inner
 def _is_bullet(at: U, end: U) -> Any:
     return at < end and (load8(at) == _DASH or _is_wide(at, end, U(0x22), U(0x22)))
 
 
-@kernel
+@inner
 def _is_ellipsis_line(at: U, end: U) -> Any:
     end = trim_right(at, end)
     return end - at >= U(3) and (_is_dots(end - U(3), end) or _is_wide(end - U(3), end, U(0x26), U(0x26)))
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _met(keys: NDArray[np.uint64], stamps: NDArray[np.int64], slots: U, d: int, key: U) -> Any:
     """Whether a document has had a key before; then it has."""
     slot = key & (slots - U(1))
@@ -199,7 +199,7 @@ def _met(keys: NDArray[np.uint64], stamps: NDArray[np.int64], slots: U, d: int, 
     return False
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _candidates(at: U, end: U) -> tuple[U, U, U, U]:
     """Of the next 64 bytes of a text: where line breaks, "..." and "…" may begin; how many characters, number signs
     and line feeds."""
@@ -222,7 +222,7 @@ def _candidates(at: U, end: U) -> tuple[U, U, U, U]:
     )
 
 
-@kernel
+@inner
 def _ends_with_mark(at: U, end: U, table: U) -> Any:
     """Whether the last character of a piece of text, not empty, is an end mark."""
     i = end - U(1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import line_break, starts_with_lower
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8, load32
 from corpusmill.kernels.bytes.bytemasks import bit_count, block, in_span, lowest_bit
@@ -64,7 +64,7 @@ def count(piece: Slice) -> NDArray[np.int64]:
     return counts
 
 
-@kernel
+@inner
 def _breaks_line(at: U, to: U, end: U) -> bool:
     while at < to:
         byte = load8(at)

@@ -72,7 +72,7 @@ def count_repeats(table: WordTable) -> NDArray[np.int64]:
     return counts
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _cleared(heads: NDArray[np.int32], pairs: U) -> U:
     """Empty a table for a number of pairs, four slots or more each; its slots less one."""
     slots = U(16)
@@ -82,14 +82,14 @@ def _cleared(heads: NDArray[np.int32], pairs: U) -> U:
     return slots - U(1)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _first(heads: NDArray[np.int32], slot: U, i: U) -> U:
     """The first place in a slot, or the place itself where it is empty; without a branch, which none could foretell."""
     head = U(heads[slot])
     return head - U(1) + U(head == U(0)) * (i + U(1))
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _pairs(
     exact: NDArray[np.uint64],
     begin: U,
@@ -115,7 +115,7 @@ def _pairs(
         i += U(1)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _longer(
     exact: NDArray[np.uint64],
     last: U,
@@ -196,7 +196,7 @@ def _count(
             found = _neighbours(places, found)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _chars(chars: NDArray[np.int32], at: U, size: U) -> int:
     """Characters of the n-gram at a place."""
     total = 0
@@ -205,7 +205,7 @@ def _chars(chars: NDArray[np.int32], at: U, size: U) -> int:
     return total
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _top(
     chars: NDArray[np.int32],
     begin: U,
@@ -224,7 +224,7 @@ def _top(
     return most * (_chars(chars, begin + earliest, size) + int(size) - 1)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _duplicated(
     chars: NDArray[np.int32],
     begin: U,
@@ -247,7 +247,7 @@ def _duplicated(
     return total
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _repeated(places: NDArray[np.int32], group: NDArray[np.int32], times: NDArray[np.int32], found: U) -> U:
     """Keep the places whose n-gram occurs twice or more; how many."""
     kept, j = U(0), U(0)
@@ -258,7 +258,7 @@ def _repeated(places: NDArray[np.int32], group: NDArray[np.int32], times: NDArra
     return kept
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _neighbours(places: NDArray[np.int32], found: U) -> U:
     """Keep the places before a next place; how many."""
     kept, j = U(0), U(1)

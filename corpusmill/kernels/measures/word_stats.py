@@ -111,7 +111,7 @@ def median_chars(table: WordTable) -> NDArray[np.float64]:
     return found
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _with_bit(place: U, shift: U, keep: U, bit: U) -> U:
     """How many of a block of flags have a bit."""
     return bit_count((in_span(place, _BYTE - bit, _BYTE, U(1)) >> shift) & keep)

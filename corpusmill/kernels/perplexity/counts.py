@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 
 NOTHING, BEGIN_ID, END_ID, FIRST_WORD = 0, 1, 2, 3
 PART = 1 << 24
@@ -77,7 +77,7 @@ def _gather(tokens: Ids, first: int, after: int, positions: Ids) -> None:
             n += 1
 
 
-@kernel(inline="always")
+@inner(forceinline=True)
 def _word(tokens: Ids, position: int, back: int) -> int:
     """The word `back` before a position; NOTHING beyond the beginning of its sentence."""
     for k in range(back):

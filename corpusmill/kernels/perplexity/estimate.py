@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.elementary import log_parts
 from corpusmill.kernels.perplexity.counts import FIRST_WORD, Ids
 
@@ -128,7 +128,7 @@ def keys_of(kept: NDArray[np.int64], first: Ids, k: int, tokens: Ids, words: NDA
     return out
 
 
-@kernel
+@inner
 def _log2(value: float) -> float:
     """Logarithm to base 2 of a positive number."""
     exponent, s, series = log_parts(value)

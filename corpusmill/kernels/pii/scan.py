@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8, load32
 from corpusmill.kernels.words.table import text_buffers
 
@@ -132,7 +132,7 @@ def _hash_of(word: bytes) -> int:
     return h
 
 
-@kernel
+@inner
 def _announced(begin: U, at: U, hashes: NDArray[np.uint64], meanings: Ints) -> int:
     """What the words before an address announce: at most four words back, three of them between."""
     for _ in range(4):
@@ -173,7 +173,7 @@ def _announced(begin: U, at: U, hashes: NDArray[np.uint64], meanings: Ints) -> i
     return 0
 
 
-@kernel
+@inner
 def _separator(at: U, end: U) -> tuple[U, int]:
     """Bytes of the separator between two numbers at an address, and its kind; 0 where there is none."""
     size, kind = U(0), 0
@@ -203,7 +203,7 @@ def _separator(at: U, end: U) -> tuple[U, int]:
     return size, kind
 
 
-@kernel
+@inner
 def _is_public(values: U) -> bool:
     """Whether four numbers of 16 bits are an address that may be public; most in texts are not."""
     a, b, c, d = values >> U(48), values >> U(32) & U(0xFFFF), values >> U(16) & U(0xFFFF), values & U(0xFFFF)
@@ -212,7 +212,7 @@ def _is_public(values: U) -> bool:
     return bool(a not in (0, 10, 127) and not (a == U(192) and b == U(168)) and not (a == U(172) and b >> U(4) == U(1)))
 
 
-@kernel
+@inner
 def _shapes(shape: U, length: int, first: U, values: U) -> int:
     """Shapes that the last groups of a run make. `shape` has a byte a group: the separator before it, its length."""
     flags = 0
@@ -239,7 +239,7 @@ def _shapes(shape: U, length: int, first: U, values: U) -> int:
     return flags
 
 
-@kernel
+@inner
 def _numbers(begin: U, at: U, end: U, classes: NDArray[np.uint8]) -> tuple[U, int, int]:
     """A run of numbers from an address: its end, its digits, its shapes."""
     shape, digits, flags, lead, values = U(0), 0, 0, U(0), U(0)
@@ -273,13 +273,13 @@ def _numbers(begin: U, at: U, end: U, classes: NDArray[np.uint8]) -> tuple[U, in
     return stop, digits, flags if groups <= MAX_NUMBERS else 0
 
 
-@kernel
+@inner
 def _wide_letter(at: U, end: U) -> bool:
     """Whether two bytes are a letter of a script that addresses are written in: Latin, Greek, Cyrillic."""
     return bool(at + U(1) < end and U(0xC3) <= load8(at) <= U(0xD4) and U(0x80) <= load8(at + U(1)) < U(0xC0))
 
 
-@kernel
+@inner
 def _address(begin: U, at: U, end: U, classes: NDArray[np.uint8]) -> tuple[U, U]:
     """Begin and end of what may be an e-mail address about an at sign; equal where the domain has no dot."""
     start, stop = at, at + U(1)
@@ -308,7 +308,7 @@ def _address(begin: U, at: U, end: U, classes: NDArray[np.uint8]) -> tuple[U, U]
     return (start, stop) if start < at and dots > 0 else (at, at)
 
 
-@kernel
+@inner
 def _code(at: U, stop: U, classes: NDArray[np.uint8]) -> int:
     """What a token of letters and digits may be by its first bytes: IBAN, CODE, or -1."""
     size, letters = stop - at, U(0)
@@ -326,7 +326,7 @@ def _code(at: U, stop: U, classes: NDArray[np.uint8]) -> int:
     return -1
 
 
-@kernel
+@inner
 def _put(found: Ints, n: int, doc: int, kind: int, start: U, stop: U, facts: Any, cue: int) -> None:
     found[n, 0], found[n, 1], found[n, 4], found[n, 5] = doc, kind, facts, cue
     found[n, 2], found[n, 3] = start, stop

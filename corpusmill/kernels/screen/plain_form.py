@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.words.table import text_buffers
 
 _APOSTROPHES = "`\uff40\uff07\u00b4\u2018\u201b\u02bc"
@@ -140,12 +140,12 @@ def _windows(given: bytes, candidates: list[int]) -> list[tuple[int, int]]:
     return windows
 
 
-@kernel(inline="always")
+@inner(forceinline=True)
 def _wordlike(byte: Any) -> bool:
     return byte >= 0x80 or 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A
 
 
-@kernel
+@inner
 def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray[np.uint8]) -> bool:
     """Whether a character that is rewritten may begin at one of some bytes; without a branch, many at once."""
     found = np.uint8(0)
@@ -165,7 +165,7 @@ def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray
     return found != 0
 
 
-@kernel
+@inner
 def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
     """Whether a character that is rewritten may begin at byte i of the text from `first` to `end`."""
     byte = data[i]

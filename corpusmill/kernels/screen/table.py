@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -104,7 +104,7 @@ def find(
     return found[0, :count].copy(), found[1, :count].copy(), found[2, :count].copy()
 
 
-@kernel
+@inner
 def _known_blocks(offsets: Ints, folded: Hashes, n: int, size: int, blocks: Hashes) -> tuple[Ints, Ints]:
     """Document and first word (counted over all documents) of the blocks that may be in the filter."""
     mask = np.uint64(len(blocks) - 1)
@@ -125,7 +125,7 @@ def _known_blocks(offsets: Ints, folded: Hashes, n: int, size: int, blocks: Hash
     return document[:known], word[:known]
 
 
-@kernel(inline="always")
+@inner(forceinline=True)
 def _key(folded: Hashes, first: int, n: int) -> np.uint64:
     """Key of n words."""
     key = np.uint64(0)
@@ -134,7 +134,7 @@ def _key(folded: Hashes, first: int, n: int) -> np.uint64:
     return max(key, np.uint64(1))  # 0 marks a free slot
 
 
-@kernel(inline="always")
+@inner(forceinline=True)
 def _bits(key: np.uint64) -> np.uint64:
     """Three bits of a block, from the upper end of the key (its block is from the lower one)."""
     one, six = np.uint64(1), np.uint64(63)

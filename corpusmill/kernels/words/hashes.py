@@ -65,7 +65,7 @@ _store64: Any = intrinsic(_put)
 """Put a value at an address."""
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _mark(at: U, end: U, letters: U, wide: U) -> U:
     """Masks of a text, 64 bytes each, and an empty one after the last. Returns their number without that."""
     b = U(0)
@@ -80,7 +80,7 @@ def _mark(at: U, end: U, letters: U, wide: U) -> U:
     return b
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _end_of_run(letters: U, i: U) -> U:
     """Where the letters and digits that begin at byte i end."""
     b = i >> U(6)
@@ -93,7 +93,7 @@ def _end_of_run(letters: U, i: U) -> U:
     return b * U(64) + lowest_bit(~load64(letters + U(8) * b))
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _hash_lower(at: U, size: U, data_end: U) -> U:
     """Hash of the lower case of ASCII letters and digits."""
     h = SEED ^ size

@@ -72,7 +72,7 @@ def byte_classes() -> NDArray[np.uint8]:
     return np.array([by_kind.get(kind, SIGNS) for kind in kinds] + [WIDE] * 0x80, np.uint8)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
     """`hash_bytes` of an ASCII token, `hash_bytes` of its lower case, and whether it has a letter."""
     exact = folded = SEED ^ size
@@ -95,7 +95,7 @@ def _hash_ascii(at: U, size: U) -> tuple[U, U, bool]:
     return mix64(exact), mix64(folded), letter
 
 
-@kernel
+@inner
 def _hash_folded(at: U, end: U, table: U) -> U:
     """`hash_bytes` of the folded form of a word."""
     length, i = U(0), at
@@ -122,7 +122,7 @@ def _hash_folded(at: U, end: U, table: U) -> U:
     return mix64(h)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def decode_fast(at: U, end: U, table: U) -> tuple[U, U, U]:
     """`decode`, the usual lengths first."""
     code = load8(at)
@@ -137,7 +137,7 @@ def decode_fast(at: U, end: U, table: U) -> tuple[U, U, U]:
     return decode(at, end, table)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _hash_short(at: U, size: U) -> U:
     """`hash_bytes`, without a branch where there are at most 16 bytes."""
     if size <= U(16) and (at & U(0xFFF)) <= U(0xFF0):  # within one page, so the bytes beyond exist
@@ -148,7 +148,7 @@ def _hash_short(at: U, size: U) -> U:
     return hash_bytes(at, size)
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def token(at: U, end: U, table: U, code: U, entry: U, width: U) -> tuple[U, U, U, U, U, U, U, U]:
     """Read one token of any kind, from a character that `decode_fast` has read: where it stops, characters, exact hash,
     folded hash, flags, and the character there as `decode_fast` has it. No characters: a separator, no token."""
@@ -186,13 +186,13 @@ def token(at: U, end: U, table: U, code: U, entry: U, width: U) -> tuple[U, U, U
     return at, length, exact, folded, flags | U(word) * U(IS_WORD), code, entry, width
 
 
-@inner(inline="always")
+@inner(forceinline=True)
 def _changes(bits: U, before: U) -> U:
     """Where a class of bytes begins or ends in a block; `before`: the last bit of the block before."""
     return bits ^ (bits << U(1) | before)
 
 
-@kernel
+@inner
 def _runs(text: U, size: U, begins: U, ends: U) -> U:
     """Runs of bytes of one class, blanks left out: where they begin and end (int32 each, at addresses); how many."""
     if size == U(0):

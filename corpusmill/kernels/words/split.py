@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpusmill.compiled import kernel
+from corpusmill.compiled import inner, kernel
 from corpusmill.kernels.bytes.blanks import next_blank, strip_left
 from corpusmill.kernels.bytes.bytehash import SEED, U, absorb, address_of, hash_bytes, load_chunk, lower_ascii
 from corpusmill.kernels.bytes.hashing import mix64
@@ -95,7 +95,7 @@ def _split(
     return n
 
 
-@kernel
+@inner
 def _is_ascii_punctuation(code: U) -> Any:
     return (
         U(0x21) <= code <= U(0x2F)
