@@ -19,6 +19,7 @@ from corpusmill.canonical import sha256
 from corpusmill.config import Benchmark, Decontaminate, find_file, read_section
 from corpusmill.dataset.manifest import ScreenedBenchmark
 from corpusmill.errors import Unavailable, UsageError
+from corpusmill.store.file_state import while_unchanged
 from corpusmill.typed_json import read
 
 FOLDER = "recipes/benchmarks"
@@ -188,6 +189,7 @@ def _bytes_of(path: Path) -> bytes:
         raise Unavailable(f"benchmark file {path} cannot be read", str(err), _DO) from err
 
 
-@lru_cache(maxsize=64)
+@while_unchanged(64)
 def _digest(path: Path) -> str:
+    """Of the file's (decompressed) bytes."""
     return sha256(_bytes_of(path))

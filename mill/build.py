@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from corpusmill.config.defaults import DEFAULT_STORE
 from corpusmill.plain_text import human_bytes, table
-from mill.common import InStore
+from mill.common import InStore, noted
 
 if TYPE_CHECKING:
     from corpusmill import config
@@ -140,8 +140,7 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
         store = None
     with heard() as notices:
         planned = make(wanted, store).to_json()
-    notes = "".join(f"\nnote: {sentence}" for sentence in notices)
-    options.answer({**planned, "notices": notices}, _plan_text(planned) + notes)
+    options.answer({**planned, "notices": notices}, _plan_text(planned) + noted(notices))
 
 
 def _plan_text(planned: Mapping[str, Any]) -> str:

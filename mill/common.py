@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,6 +58,11 @@ class InStore(Output):
         store = self.open()
         name, digest = store.resolve(ref)
         return Dataset(store, name, digest, open_manifest(store, digest, name))
+
+
+def noted(notices: Sequence[str]) -> str:
+    """Notes as lines below a text."""
+    return "".join(f"\nnote: {sentence}" for sentence in notices)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from corpusmill.plain_text import table
 from mill.build import Recipe, Set, Workers, processes
-from mill.common import InStore
+from mill.common import InStore, noted
 from mill.datasets import Ref
 
 WIDTH = 110
@@ -36,12 +36,14 @@ def whatif(
     Documents, bytes and words of the stages language and filter are exact; tokens are estimated; later stages are not
     recomputed.
     """
+    from tasks.acquire.notices import heard
     from tasks.queries.whatif import whatif as ask
 
     _check_samples(samples)
     data = options.dataset(ref)
-    found = ask(data.store, data.digest, data.manifest, set_, samples)
-    options.answer(found, f"{data.short}\n\n{_whatif_text(found)}")
+    with heard() as notices:
+        found = ask(data.store, data.digest, data.manifest, set_, samples)
+    options.answer({**found, "notices": notices}, f"{data.short}\n\n{_whatif_text(found)}{noted(notices)}")
 
 
 def _check_samples(samples: int) -> None:
@@ -118,10 +120,12 @@ def quantiles(
     With --fraction 0.1 it also shows the bound that keeps a tenth: set it as judge.quality.NAME.min_score or in a
     rule. For CCNet's head, middle and tail use the percentiles 30 and 60 of perplexity_bits of a language.
     """
+    from tasks.acquire.notices import heard
     from tasks.queries.whatif import quantiles as ask
 
     data = options.dataset(ref)
-    found = ask(data.store, data.digest, data.manifest, measure, fraction)
+    with heard() as notices:
+        found = ask(data.store, data.digest, data.manifest, measure, fraction)
     percents = ("5", "10", "30", "50", "60", "90", "95")
     header = ("language", "documents", "unknown", *(f"{p} %" for p in percents), *(("bound",) if fraction else ()))
     rows = []
@@ -129,7 +133,8 @@ def quantiles(
         values = [row["percents"][p] for p in percents] + ([row["bound"]] if fraction else [])
         name = "all" if row["language"] is None else row["language"]
         rows.append((name, row["docs"], row["unknown"], *("" if v is None else f"{v:.4g}" for v in values)))
-    options.answer(found, f"{data.short}\n\n{table(header, rows, numbers=range(1, len(header)))}")
+    shown = table(header, rows, numbers=range(1, len(header)))
+    options.answer({**found, "notices": notices}, f"{data.short}\n\n{shown}{noted(notices)}")
 
 
 def compare(

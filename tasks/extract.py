@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
 from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
+from corpusmill.store.file_state import while_unchanged
 from tasks import acquire, stages
 from tasks.acquire import SourceUnit
 from tasks.tally import Tally
@@ -106,7 +106,7 @@ def gate_of(recipe: Recipe) -> Gate | None:
     return Gate(_loaded(_gate_model(recipe)), frozenset(recipe.extract.languages))
 
 
-@cache
+@while_unchanged(2)
 def _loaded(path: Path) -> LanguageModel:
     from corpusmill.kernels.language.identify import LanguageModel
 

@@ -17,13 +17,13 @@ import pyarrow as pa
 from corpusmill import schema, typed_json
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.config import CommonCrawl, Recipe
-from corpusmill.dataset.card import card
+from corpusmill.dataset.card import store_card
 from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snapshot, open_manifest
 from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store
 from tasks import acquire, extract, stages
-from tasks.acquire import SourceUnit, common_crawl
+from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
@@ -215,7 +215,8 @@ def publish(
     )
     check_funnel(manifest.funnel)
     digest = publish_manifest(store, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
-    store.create(f"datasets/{manifest.name}/{digest}.md", card(manifest, digest).encode())
+    if note := store_card(store, manifest, digest):
+        notices.say(note)
     return digest, manifest
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from corpusmill import benchmarks, schema, typed_json
 from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
 from corpusmill.config import Recipe
-from corpusmill.dataset.card import card
+from corpusmill.dataset.card import store_card
 from corpusmill.dataset.funnel import FunnelRow
 from corpusmill.dataset.manifest import (
     FORMAT,
@@ -34,6 +34,7 @@ from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Output, Receipt, Store
 from corpusmill.tokens.row_group import RowGroup
 from tasks import decide, dedup, extract, stages
+from tasks.acquire import notices
 from tasks.judge import groups
 from tasks.shards import Shard
 from tasks.tally import check_funnel, funnel_row
@@ -71,7 +72,8 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, Manifest]:
     manifest = assemble(recipe, parts, store)
     check_funnel(manifest.funnel)
     digest = publish_manifest(store, manifest, why="build")
-    store.create(f"datasets/{recipe.name}/{digest}.md", card(manifest, digest).encode())
+    if note := store_card(store, manifest, digest):
+        notices.say(note)
     return digest, manifest
 
 

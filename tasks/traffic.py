@@ -135,6 +135,6 @@ def recorded(store: Store, verb: str, recipe: str) -> Iterator[Record]:
 def _keep(store: Store, record: Record, facts: dict[str, object]) -> None:
     kept = {**facts, "manifest": record.manifest, "notices": record.notices, "traffic": record.traffic.as_dict()}
     try:
-        store.create(f"runs/{record.id}/traffic.json", canonical_json(kept))
+        store.put(f"runs/{record.id}/traffic.json", canonical_json(kept))
     except MillError as err:
         record.notices.append(f"what was asked of servers could not be kept in the store: {err.what}")

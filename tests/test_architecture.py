@@ -147,3 +147,21 @@ def test_no_other_module_reads_a_manifest_by_string():
     reads = {str(path.relative_to(REPOSITORY)): looked_up_by_string(path.read_text("utf-8")) for path in files}
     allowed = {"corpusmill/dataset/manifest.py", "corpusmill/store/store.py"}  # the types; and what reads their bytes
     assert {path: found for path, found in reads.items() if found and path not in allowed} == {}
+
+
+def ignored_creates(tree: ast.AST) -> list[int]:
+    """Lines where the answer of a `create` (whether the store holds these bytes) is dropped."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(call := node.value, ast.Call)
+        and getattr(call.func, "attr", getattr(call.func, "id", "")).lstrip("_") in ("create", "create_file")
+    ]
+
+
+def test_no_answer_of_create_is_dropped():
+    assert ignored_creates(ast.parse("store.create('a', b'')\n_create(1)\nok = store.create('a', b'')")) == [1, 2]
+    for package in OURS:
+        for path in (REPOSITORY / package).rglob("*.py"):
+            assert not ignored_creates(ast.parse(path.read_text(encoding="utf-8"))), path

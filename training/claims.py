@@ -38,8 +38,13 @@ def finished(store: Store, run_id: str) -> Mapping[str, Any] | None:
 
 
 def finish(store: Store, run_id: str, result: Mapping[str, Any]) -> None:
-    """Mark a run as finished; the first result counts."""
-    store.create(f"runs/{run_id}/result.json", seal(result))
+    """Mark a run as finished; the first result counts.
+
+    Raises:
+        CheckFailed: what is there already is no result.
+    """
+    if not store.create(f"runs/{run_id}/result.json", seal(result)):
+        finished(store, run_id)
 
 
 def claim(store: Store, run_id: str) -> int | None:
@@ -54,7 +59,7 @@ def claim(store: Store, run_id: str) -> int | None:
 
 def release(store: Store, run_id: str, number: int, outcome: str) -> None:
     """Record that an attempt has ended."""
-    store.create(f"runs/{run_id}/released.{number}", seal({"outcome": outcome}))
+    store.put(f"runs/{run_id}/released.{number}", seal({"outcome": outcome}))
 
 
 @contextmanager
@@ -67,7 +72,7 @@ def beating(store: Store, run_id: str, number: int) -> Iterator[None]:
         while not stop.wait(BEAT_S):
             k += 1
             try:
-                store.create(f"runs/{run_id}/beat.{number}.{k}", canonical_json({"time": int(time.time())}))
+                store.put(f"runs/{run_id}/beat.{number}.{k}", canonical_json({"time": int(time.time())}))
             except MillError:
                 continue  # a store that is away for a while; the next beat tells
 

@@ -97,9 +97,11 @@ def launch(
             claims.finish(store, run.run_id, result)
         return Result(run.run_id, result["outcome"], result)
     finally:
-        _keep_log(store, run.run_id, number, folder / "train.log")
-        claims.release(store, run.run_id, number, (_result(folder) or {"outcome": "failed"})["outcome"])
-        shutil.rmtree(folder / "cache", ignore_errors=True)
+        try:
+            _keep_log(store, run.run_id, number, folder / "train.log")
+        finally:
+            claims.release(store, run.run_id, number, (_result(folder) or {"outcome": "failed"})["outcome"])
+            shutil.rmtree(folder / "cache", ignore_errors=True)
 
 
 def _supervised(
@@ -222,7 +224,7 @@ def _keep_log(store: Store, run_id: str, number: int, log: Path) -> None:
     if not log.exists():
         return
     data = log.read_bytes()
-    store.create(f"runs/{run_id}/log.{number}.txt", data[-LOG_KEPT_BYTES:])
+    store.put(f"runs/{run_id}/log.{number}.txt", data[-LOG_KEPT_BYTES:])
 
 
 def train_ref(

@@ -218,7 +218,7 @@ class Trainer:
         )
         if self.ranks.rank == 0 and self._lines:
             name = f"runs/{self.spec.run_id}/metrics.{self.claim}.{self.progress.step:08d}.jsonl"
-            self.store.create(name, "".join(f"{line}\n" for line in self._lines).encode())
+            self.store.put(name, "".join(f"{line}\n" for line in self._lines).encode())
             self._lines = []
         self._say(f"saved {self.saved} in {time.perf_counter() - began:.2f} s", now=True)
 

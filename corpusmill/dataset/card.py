@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from corpusmill.dataset.funnel import FunnelRow
 from corpusmill.dataset.manifest import Manifest
+from corpusmill.store import Store
 
 BAR = 24
 """Width of the longest bar, in characters."""
@@ -29,6 +30,19 @@ def card(manifest: Manifest, digest: str) -> str:
     """
     sections = (_head(manifest, digest), _partitions(manifest), _funnel(manifest), _sources(manifest), _made(manifest))
     return "\n".join(line for section in sections for line in section)
+
+
+def store_card(store: Store, manifest: Manifest, digest: str) -> str | None:
+    """Keep the card beside the manifest.
+
+    Returns:
+        a note where the store has another one: nothing reads it, and another version words it otherwise, so it is no
+        error.
+    """
+    name = f"datasets/{manifest.name}/{digest}.md"
+    if store.create(name, card(manifest, digest).encode()):
+        return None
+    return f"{name} is not the card that this version writes: it is damaged, or of another version; remove it to renew"
 
 
 def _head(manifest: Manifest, digest: str) -> Iterator[str]:

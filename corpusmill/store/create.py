@@ -7,8 +7,10 @@ the answer.
 
 from __future__ import annotations
 
+import hashlib
+
 from corpusmill.errors import Unavailable
-from corpusmill.store.backend import Absent, Backend, Backoff, Exists, Source, Transient, hash_stream
+from corpusmill.store.backend import Absent, Backend, Backoff, Exists, Source, Transient
 
 LOOK_FIRST_BYTES = 8 << 20  # from here on one request more is cheaper than an upload in vain
 
@@ -58,14 +60,15 @@ def holds(backend: Backend, name: str, source: Source) -> bool | None:
 
 
 def stored_digest(backend: Backend, name: str) -> str | None:
-    """Hex sha256 of the bytes as they are read now; None where nothing has the name."""
-    if path := backend.local(name):
-        try:
-            with path.open("rb") as file:
-                return hash_stream(file)[0]
-        except FileNotFoundError:
-            return None
+    """Hex sha256 of the bytes as they are read now, piece by piece; None where nothing has the name."""
+    state = hashlib.sha256()
+
+    def restart() -> None:
+        nonlocal state
+        state = hashlib.sha256()
+
     try:
-        return Source.of(backend.read(name)).digest
+        backend.stream_to(name, lambda chunk: state.update(chunk), restart)
     except Absent:
         return None
+    return state.hexdigest()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corpusmill.canonical import canonical_json, parse_canonical, sha256
 from corpusmill.errors import CheckFailed, NotFound, Refused, UsageError
 from corpusmill.store import keys
+from corpusmill.store.create import stored_digest
 from corpusmill.store.receipts import Output, seal, unseal
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def publish(
     check_references(store, manifest, lineage)
     data = canonical_json(manifest)
     digest = sha256(data)
-    store.create(keys.manifest_name(name, digest), data)
+    store.put(keys.manifest_name(name, digest), data)
     while True:
         number, entry = _last(store, name)
         head = entry["manifest"] if entry else None
@@ -43,11 +44,13 @@ def publish(
             )
         previous = sha256(seal(entry)) if entry else None
         new = {"name": name, "number": number + 1, "manifest": digest, "previous": previous, "why": why}
-        store.create(keys.history_name(name, number + 1), seal(new))  # whoever won: look at the last entry again
+        _ = store.create(keys.history_name(name, number + 1), seal(new))  # whoever won: look at the last entry again
 
 
 def check_references(store: Store, manifest: Mapping[str, object], lineage: Output | None) -> None:
-    """Every object that the manifest or its lineage table names is stored, with its size and (where kept) its sha256.
+    """Every object that the manifest or its lineage table names is stored, with its size and its sha256.
+
+    Servers keep the sha256 of what they store; what lies in a folder is read.
 
     Raises:
         CheckFailed: with the first few that are not.
@@ -62,7 +65,7 @@ def check_references(store: Store, manifest: Mapping[str, object], lineage: Outp
         raise CheckFailed(
             f"{len(faults)} of the {len(wanted)} objects of this dataset are missing or wrong; not published.",
             "; ".join(sorted(faults)[:5]),
-            "Run the build again: units whose objects are missing run again.",
+            "Remove those that are wrong and run the build again: units whose objects are missing run again.",
         )
 
 
@@ -74,8 +77,9 @@ def _fault(store: Store, output: Output) -> str | None:
         return f"{output.name} is missing"
     if stat.size != output.size:
         return f"{output.name} has {stat.size} bytes, not {output.size}"
-    if stat.digest not in (None, output.digest):
-        return f"{output.name} is stored with sha256 {stat.digest}"
+    found = stat.digest or stored_digest(store.backend, output.name)
+    if found != output.digest:
+        return f"{output.name} is damaged: its bytes have sha256 {found}"
     return None
 
 
@@ -99,7 +103,7 @@ def manifest(store: Store, digest: str, name: str | None) -> dict[str, Any]:
     path = keys.manifest_name(name or _dataset_of(store, digest), digest)
     data = store.get(path)
     if sha256(data) != digest:
-        raise CheckFailed(f"{path} is damaged.", f"its bytes have sha256 {sha256(data)}", "Publish the dataset again.")
+        raise CheckFailed(f"{path} is damaged.", f"its bytes have sha256 {sha256(data)}", "Remove it and build again.")
     return dict(parse_canonical(data))
 
 

@@ -1,6 +1,7 @@
 """Verified reads of objects: nothing is handed out before its sha256 was compared with its name.
 
-A file is verified once per process; later reads of its tables still check every page.
+A file is verified once per process as long as its state (inode, size, times) is the same; every read of a table
+checks its pages besides.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import pyarrow as pa
 from corpusmill.errors import NotFound
 from corpusmill.store import keys
 from corpusmill.store.backend import Absent, Backend, hash_stream
+from corpusmill.store.file_state import FileState
 from corpusmill.store.folder import disk_fault
 from corpusmill.store.parquet import damaged
 from corpusmill.store.receipts import Output
 from corpusmill.store.scratch import Scratch
 
-_verified: set[Path] = set()
+_verified: dict[Path, FileState] = {}
 
 
 class Reader:
@@ -51,20 +53,22 @@ class Reader:
         _check_output(output)
         own = self._backend.local(output.name)
         path = own or self._cache_folder() / output.name
-        if path in _verified:
+        if (known := _verified.pop(path, None)) is not None and known == _state(path):
+            _verified[path] = known
             return path
-        digest = _digest(path)
+        digest, state = _digest(path)
         if own is None and digest != output.digest:  # not yet fetched, or the copy went bad
             try:
                 self.fetch(output.name, path)
             except Absent:
                 raise gone(output, self._backend.uri) from None
-            digest = _digest(path)
-        if digest is None:
+            digest, state = _digest(path)
+        if digest is None or state is None:
             raise gone(output, self._backend.uri)
         if digest != output.digest:
             raise damaged(output.name, f"expected sha256 {output.digest}, read {digest} from {path}")
-        _verified.add(path)
+        if state.settled:
+            _verified[path] = state
         return path
 
     def _cache_folder(self) -> Path:
@@ -94,14 +98,23 @@ def _check_output(output: Output) -> None:
         raise damaged(output.name, f"the reference to it says sha256 {output.digest}")
 
 
-def _digest(path: Path) -> str | None:
-    """Hex sha256 of a file, which must not be a symbolic link; None where there is none."""
+def _state(path: Path) -> FileState | None:
+    """The state of a file now; None where it cannot be had."""
+    try:
+        return FileState.of(path.lstat())
+    except OSError:
+        return None
+
+
+def _digest(path: Path) -> tuple[str | None, FileState | None]:
+    """Hex sha256 of a file, which must not be a symbolic link, and the state that it had before; None: no file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
-            return hash_stream(file)[0]
+            state = FileState.of(os.fstat(fd))
+            return hash_stream(file)[0], state
     except FileNotFoundError:
-        return None
+        return None, None
     except OSError as err:
         raise disk_fault(err, path.parent) from err
 

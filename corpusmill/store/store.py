@@ -80,7 +80,8 @@ def _create_store(backend: Backend) -> Store:
         )
     if not isinstance(backend, FolderBackend):
         _require_working(backend)
-    create(backend, keys.STORE, Source.of(seal({"digest": "sha256"})))
+    if not create(backend, keys.STORE, Source.of(seal({"digest": "sha256"}))):
+        unseal(backend.read(keys.STORE), keys.STORE)  # somebody else's, made meanwhile: it must be one that we know
     return Store(backend)
 
 
@@ -154,7 +155,7 @@ class Store:
         data = receipt_bytes(unit, ours)
         number = self._highest(f"receipts/{unit.stage}/{unit.key}.").get(unit.key, 1)
         while True:
-            self._create(keys.receipt_name(unit.stage, unit.key, number), Source.of(data))
+            _ = self._create(keys.receipt_name(unit.stage, unit.key, number), Source.of(data))  # read back, whose ever
             kept = self._read_receipt(unit, number)
             if kept is not None and self._complete(kept):
                 break
@@ -163,7 +164,7 @@ class Store:
             self._numbers.setdefault(unit.stage, {})[unit.key] = number
         if not kept.agrees(ours):
             difference = seal({"kept": kept.to_json(), "tried": ours.to_json()})
-            self.create(f"runs/divergences/{unit.stage}/{unit.key}.{sha256(difference)[:16]}.json", difference)
+            self.put(f"runs/divergences/{unit.stage}/{unit.key}.{sha256(difference)[:16]}.json", difference)
         for draft in outputs.values():
             self._scratch.discard(draft.path)
         return kept
@@ -185,12 +186,7 @@ class Store:
 
     def _store_object(self, draft: Draft) -> Output:
         name = keys.object_name(draft.digest)
-        if not self._create(name, Source(draft.digest, draft.size, path=draft.path)):
-            raise Refused(
-                f"{name} is damaged: the store has other bytes under this digest.",
-                f"expected {draft.size} bytes of sha256 {draft.digest}",
-                "Run `mill verify`; remove the damaged object and run again to repair.",
-            )
+        self._put(name, Source(draft.digest, draft.size, path=draft.path))
         with self._lock:
             self._present.add(name)
         return Output(name, draft.digest, draft.content, draft.size, draft.rows)
@@ -259,12 +255,31 @@ class Store:
     # low level
 
     def create(self, name: str, data: builtins.bytes) -> bool:
-        """Create if absent. True: the store holds our bytes (or equal ones); False: it holds others."""
+        """Create if absent. True: the store holds our bytes (or equal ones); False: it holds others.
+
+        For names that several writers want; where only these bytes may be, `put` refuses others.
+        """
         return self._create(name, Source.of(data))
 
     def create_file(self, name: str, path: Path) -> bool:
         """`create` from a local file."""
         return self._create(name, Source.of_file(path))
+
+    def put(self, name: str, data: builtins.bytes) -> None:
+        """Create if absent.
+
+        Raises:
+            Refused: the store holds other bytes under this name.
+        """
+        self._put(name, Source.of(data))
+
+    def _put(self, name: str, source: Source) -> None:
+        if not self._create(name, source):
+            raise Refused(
+                f"{name} is damaged: the store {self.uri} has other bytes under this name.",
+                f"expected {source.size} bytes of sha256 {source.digest}",
+                "Run `mill verify`; remove the damaged file and run again: it is then written anew.",
+            )
 
     def _create(self, name: str, source: Source) -> bool:
         return create(self.backend, keys.check_name(name), source)

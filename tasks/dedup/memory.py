@@ -69,7 +69,7 @@ def kept(run: Runner, recipe: Recipe, store: Store) -> Iterator[Runner]:
                 name = f"runs/{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(4)}/near_memory.json"
                 granted = recipe.deduplicate.memory_mb * 2**20
                 with suppress(MillError):
-                    store.create(name, canonical_json({"granted_bytes": granted, "stages": stages}))
+                    store.put(name, canonical_json({"granted_bytes": granted, "stages": stages}))
 
 
 def _by_stage(folder: Path) -> dict[str, dict[str, int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.kernels.words.table import WordTable, word_table
 from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
+from corpusmill.store.file_state import while_unchanged
 from tasks import stages
 from tasks.views import View
 
@@ -75,10 +76,12 @@ class Group:
         return replace(stages.JUDGE.part(self.kind), name=stages.JUDGE.name)
 
 
-@lru_cache(maxsize=16)
 def digest_of_model(setting: str) -> str:
     """sha256 of the model file that a setting names."""
-    return model_digest(model_path(setting))
+    return _digest(model_path(setting))
+
+
+_digest = while_unchanged(16)(model_digest)
 
 
 def groups_of(recipe: Recipe) -> dict[str, Group]:
@@ -123,7 +126,7 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
                 pa.schema([pa.field(f"quality_{name}_e6", pa.int32())]),
                 partial(_scores, f"quality_{name}_e6", _classifier, setting.model),
                 {**edited, **spared},
-                {"quality": _classifier_identity(setting.model)},
+                {"quality": _classifier_identity(model_path(setting.model))},
                 clean,
                 costly=True,
             )
@@ -166,7 +169,7 @@ def _shingling(dedup: Deduplicate) -> dict[str, Any]:
     return {"ngram": dedup.ngram, "num_perm": dedup.num_perm, **kind}
 
 
-@lru_cache(maxsize=2)
+@while_unchanged(2)
 def _language_model(path: Path) -> identify.LanguageModel:
     return identify.LanguageModel(path)
 
@@ -214,22 +217,28 @@ def _scores(column: str, load: Callable[[Path], Callable[[Any], pa.Array]], mode
     return lambda texts: pa.record_batch([score(texts.text)], names=[column])
 
 
-@lru_cache(maxsize=16)
-def _classifier_identity(setting: str) -> str:
+def _card(path: Path) -> Path:
+    from corpusmill.kernels.quality.classifier import card_path
+
+    return card_path(path)
+
+
+@while_unchanged(16, _card)
+def _classifier_identity(path: Path) -> str:
     """sha256 of the model and of how its card says it is asked."""
     from corpusmill.kernels.quality.classifier import identity
 
-    return identity(model_path(setting))
+    return identity(path)
 
 
-@lru_cache(maxsize=4)
+@while_unchanged(4, _card)
 def _classifier(path: Path) -> Callable[[Any], pa.Array]:
     from corpusmill.kernels.quality.classifier import Classifier
 
     return Classifier(path).scores_e6
 
 
-@lru_cache(maxsize=2)
+@while_unchanged(2)
 def _perplexity(path: Path) -> Callable[[Any], pa.Array]:
     from corpusmill.kernels.perplexity.score import Model
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +20,10 @@ from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.measured import measured_batch
 from corpusmill.places import cache_folder
 from corpusmill.store import Store
+from tasks.queries.whatif.sealed import discard, sealed
 from tasks.queries.whatif.sql import broken
 
-FORMAT = 2
+FORMAT = 3
 MEMORY = "768MB"
 STAGES = ("language", "filter")
 """The rows of the funnel that are computed anew."""
@@ -44,20 +44,19 @@ def folder_of_measures() -> Path:
 def measures_of(
     store: Store, digest: str, manifest: Manifest, before: tuple[Bound, ...]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The measures of a dataset as table `measures` of a connection; the file is made where it is not there."""
-    file = folder_of_measures() / f"whatif-{FORMAT}-{digest[:32]}.duckdb"
-    if not file.is_file():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=file.parent, suffix=".duckdb")
-        os.close(handle)
-        Path(partial).unlink()
-        try:
-            _fill(partial, store, manifest, before)
-            Path(partial).replace(file)
-        finally:
-            Path(partial).unlink(missing_ok=True)
-    with duckdb.connect(str(file), read_only=True, config={"memory_limit": MEMORY}) as db:
-        yield db
+    """The measures of a dataset as table `measures` of a connection; the file is made where it is not there.
+
+    Raises:
+        CheckFailed: a block of the file cannot be read as it was written; it is removed.
+    """
+    name = f"whatif-{FORMAT}-{digest[:32]}.duckdb"
+    file = sealed(folder_of_measures() / name, digest, lambda path: _fill(str(path), store, manifest, before))
+    try:
+        with duckdb.connect(str(file), read_only=True, config={"memory_limit": MEMORY}) as db:
+            yield db
+    except (duckdb.IOException, duckdb.InternalException, duckdb.FatalException, duckdb.SerializationException) as err:
+        discard(file)
+        raise CheckFailed(f"{file} is damaged", str(err).partition("\n")[0], "Run again: it is made anew.") from err
 
 
 def _fill(path: str, store: Store, manifest: Manifest, bounds: tuple[Bound, ...]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
 from corpusmill.config.judging import PersonalKind
-from corpusmill.dataset.card import BAR, FILES, PERSONAL, bar, card, personal_data
+from corpusmill.dataset.card import BAR, FILES, PERSONAL, bar, card, personal_data, store_card
 from corpusmill.dataset.funnel import Ended, FunnelRow
 from corpusmill.dataset.manifest import Input, Manifest, RuleFile, Snapshot
+from corpusmill.store import open_store
 from tests import manifests
 
 DIGEST = "ab" * 32
@@ -47,6 +49,20 @@ def test_a_dataset_of_documents_shows_its_snapshots_and_neither_tokens_nor_rules
     assert "- `c`: 2026-01, 2026-05" in text
     assert "Rules" not in text
     assert "| partition |" not in text
+
+
+def test_a_card_that_is_not_the_one_of_this_version_is_noted(tmp_path: Path) -> None:
+    store, manifest, name = (
+        open_store(tmp_path / "store", create=True),
+        manifests.made(),
+        f"datasets/made/{'a' * 64}.md",
+    )
+    assert store_card(store, manifest, "a" * 64) is None
+    assert store_card(store, manifest, "a" * 64) is None
+    (tmp_path / "store" / name).write_text("damaged")
+    note = store_card(store, manifest, "a" * 64)
+    assert note is not None
+    assert name in note
 
 
 def test_of_many_files_the_first_are_listed() -> None:
