@@ -165,7 +165,12 @@ REASONS: dict[str, Reason] = {
     "damaged": Reason("acquire", "fault", "The record cannot be read: broken compression or headers."),
     "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in an unknown format."),
     "bad_encoding": Reason("acquire", "fault", "The payload does not match its transfer or content encoding."),
-    "too_large": Reason("acquire", "policy", "The payload is larger than extract.max_payload_bytes."),
+    "too_large": Reason(
+        "acquire",
+        "policy",
+        "The payload is larger than extract.max_payload_bytes, or unpacking it takes more memory than is permitted.",
+    ),
+    "bomb": Reason("acquire", "fault", "It unpacks to 1,000 times its size and more."),
     "bad_row": Reason("acquire", "fault", "The line, row or page cannot be parsed."),
     "no_text_column": Reason("acquire", "fault", "The row has no string in the recipe's text column."),
     "other_namespace": Reason("acquire", "policy", "The wiki page is not in an accepted namespace."),

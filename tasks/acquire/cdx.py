@@ -21,7 +21,7 @@ from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.streams import lines, pieces
 from tasks.acquire.texts import cell, ended
 
-VERSION = 1
+VERSION = 2
 IS_INDEX = re.compile(r"(^|/)cdx-\d+\.gz$")
 MAX_LINE = 2**20
 MAX_RECORD = 2**30
@@ -53,7 +53,7 @@ def read(
     facts.bytes = file.size
     places: set[Place] = set()
     for line in lines(pieces(file.path), MAX_LINE):
-        if line.fault in ("truncated", "damaged"):
+        if line.fault in ("truncated", "damaged", "bomb"):
             facts.fault(line.offset, line.fault)
         entry = None if line.fault else _entry(line.data)
         place = _place(entry) if entry else None

@@ -24,7 +24,7 @@ from tasks.acquire.streams import Damage
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("pygments", *licences.LIBRARIES)
 HEAD_CHARS = 4096
 GENERATED_LINES = 20

@@ -15,7 +15,7 @@ from tasks.acquire.streams import Line, lines, pieces, ranged
 from tasks.acquire.texts import cell, document, ended
 from tasks.acquire.units import SourceUnit
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ()
 CUT = r"\.(jsonl|ndjson|json)$"
 """Compressed files cannot be entered in the middle: one unit each."""
@@ -42,7 +42,7 @@ def read(unit: SourceUnit, file: Fetched, config: Jsonl, options: ReadOptions, f
         if line.fault is None and not line.data.removeprefix(BOM).strip():
             facts.not_content["blank_line"] += 1
             continue
-        if line.fault in ("truncated", "damaged"):
+        if line.fault in ("truncated", "damaged", "bomb"):
             facts.fault(line.offset, line.fault)
         yield _outcome(line, config, options)
 

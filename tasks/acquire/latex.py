@@ -22,7 +22,7 @@ from tasks.acquire.streams import Damage, decompressed, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
 
-VERSION = 1
+VERSION = 2
 LIBRARIES: tuple[str, ...] = ()
 MAX_PAPER_BYTES = 256 * 2**20  # figures and all, decompressed
 MAX_INPUTS, MAX_DEPTH = 1000, 50

@@ -25,7 +25,7 @@ from tasks.acquire.streams import BZIP2, READ_BYTES, Damage, Fault, decompressed
 from tasks.acquire.texts import cell, document, ended
 from tasks.acquire.units import SourceUnit
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("mwparserfromhell",)
 CUT = r"\.xml(-[a-z0-9]+)?(\.bz2)?$"
 HEAD_BYTES = 2**20

@@ -1,20 +1,23 @@
 """Bytes of a file piece by piece, whatever it is compressed with, and its lines; damage is reported, never raised.
 
-Pieces are bounded, so that a bomb costs what is read of it. Text is cut at newlines alone: U+2028, U+0085 and form
-feeds stand inside JSON lines.
+Pieces are bounded, so that a bomb costs what is read of it; so are the memory of a decompressor and the ratio of what
+comes out to what went in. Text is cut at newlines alone: U+2028, U+0085 and form feeds stand inside JSON lines.
 """
 
 from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-Fault = Literal["truncated", "damaged"]
+from corpusmill.readers.frames import MAX_WINDOW
+
+Fault = Literal["truncated", "damaged", "too_large", "bomb"]
 
 READ_BYTES = 256 * 1024
 PIECE_BYTES = 2**16  # what a call gives that then meets damage is lost
@@ -22,10 +25,19 @@ ZSTD_STEP = 256  # compressed bytes at a time; a block of up to 128 KiB takes at
 
 GZIP, BZIP2, XZ, ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 MAGICS = (GZIP, BZIP2, XZ, ZSTD)
+SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""Begins a zstd frame that carries no text: a seek table, the size of the next frame, a note of the writer."""
+ZSTD_HEAD = 18  # bytes of a frame's head at most
+XZ_MEMORY = MAX_WINDOW + 2**23
+"""Bytes that a decompressor of xz may take: its dictionary, as large as a window of zstd, and its tables."""
+MAX_RATIO, FREE_BYTES = 1000, 2**28
+"""A stream that gives more than both 1,000 times its bytes and 256 MiB is a bomb. Pages and dumps reach 100; gzip can
+reach 1,032, the others any."""
 
 
 class Damage(Exception):
-    """The stream cannot be read on: it is cut (`truncated`) or broken (`damaged`)."""
+    """The stream is not read on: it is cut (`truncated`) or broken (`damaged`), its decompressor needs more memory than
+    is given to it (`too_large`), or it unpacks to far more than it holds (`bomb`)."""
 
     def __init__(self, reason: Fault) -> None:
         super().__init__(reason)
@@ -39,13 +51,13 @@ class Line:
     Attributes:
         offset: of its first byte in the decompressed file.
         size: its length in bytes.
-        fault: `too_large` above the limit, `truncated` or `damaged` where the file ends badly.
+        fault: `too_large` above the limit, or why the file is not read on (`Damage`).
     """
 
     offset: int
     size: int
     data: bytes = b""
-    fault: Literal["too_large", "truncated", "damaged"] | None = None
+    fault: Fault | None = None
 
 
 def pieces(path: Path) -> Iterator[bytes]:
@@ -60,33 +72,82 @@ def pieces(path: Path) -> Iterator[bytes]:
 
 def decompressed(file: BinaryIO) -> Iterator[bytes]:
     """As `pieces`, from a stream that stands at the beginning of compressed bytes."""
-    data = file.read(READ_BYTES)
-    magic = next((m for m in MAGICS if data.startswith(m)), None)
+    source = _Source(file)
+    head = source.next()
+    magic = ZSTD if SKIPPABLE.match(head) else next((m for m in MAGICS if head.startswith(m)), None)
     if magic is None:
-        while data:
-            yield data
-            data = file.read(READ_BYTES)
+        while head:
+            yield head
+            head = source.next()
         return
-    while data:
-        member = _Member(magic)
-        while not member.ended:
-            yield from member.feed(data)
-            data = member.rest if member.ended else file.read(READ_BYTES)
-            if not data and not member.ended:
+    given = 0
+    for piece in _unpacked(source, head, magic):
+        yield piece
+        given += len(piece)
+        if given > FREE_BYTES and given > MAX_RATIO * source.count:
+            raise Damage("bomb")
+
+
+class _Source:
+    """The compressed bytes of a file, and how many were taken so far."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.count = file, 0
+
+    def next(self, most: int = READ_BYTES) -> bytes:
+        data = self._file.read(most)
+        self.count += len(data)
+        return data
+
+    def at_least(self, size: int, data: bytes) -> bytes:
+        """These bytes, with more behind them where they are fewer than `size`."""
+        while len(data) < size and (more := self.next()):
+            data += more
+        return data
+
+    def behind(self, size: int, data: bytes) -> bytes:
+        """What follows the first `size` bytes, of which some are in `data`; they are not held.
+
+        Raises:
+            Damage: there are fewer.
+        """
+        while len(data) < size:
+            size -= len(data)
+            if not (data := self.next()):
                 raise Damage("truncated")
-        data = data or file.read(READ_BYTES)
-        if len(data) < len(magic):
-            data += file.read(READ_BYTES)
+        return data[size:]
+
+
+def _unpacked(source: _Source, data: bytes, magic: bytes) -> Iterator[bytes]:
+    """What all members of a stream hold; frames of zstd that carry no text are passed over."""
+    while data := source.at_least(ZSTD_HEAD, data):
+        if magic == ZSTD and SKIPPABLE.match(data):
+            data = source.behind(8 + int.from_bytes(data[4:8], "little") if len(data) >= 8 else 8, data)
+            continue
         if not data.startswith(magic):
             if data.strip(b"\0"):
                 raise Damage("damaged")
             return  # padding, as tape leaves it
+        member = _Member(magic, data)
+        while not member.ended:
+            yield from member.feed(data)
+            data = member.rest if member.ended else source.next()
+            if not data and not member.ended:
+                raise Damage("truncated")
 
 
 class _Member:
-    """One member (stream, frame) of a compressed file."""
+    """One member (stream, frame) of a compressed file.
 
-    def __init__(self, magic: bytes) -> None:
+    Args:
+        magic: what it begins with.
+        head: its first bytes.
+
+    Raises:
+        Damage: its decompressor would take too much memory.
+    """
+
+    def __init__(self, magic: bytes, head: bytes) -> None:
         self._magic, self.ended, self.rest = magic, False, b""
         self._codec: Any
         if magic == GZIP:
@@ -94,11 +155,13 @@ class _Member:
         elif magic == BZIP2:
             self._codec = bz2.BZ2Decompressor()
         elif magic == XZ:
-            self._codec = lzma.LZMADecompressor()
+            self._codec = lzma.LZMADecompressor(memlimit=XZ_MEMORY)
         else:
             import zstandard
 
-            self._codec = zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj()
+            if _window(head) > MAX_WINDOW:
+                raise Damage("too_large")
+            self._codec = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What comes of some more bytes."""
@@ -112,7 +175,7 @@ class _Member:
                 while not self._codec.eof and not self._codec.needs_input:
                     yield self._codec.decompress(b"", PIECE_BYTES)
         except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as err:  # OSError is bzip2's word for it
-            raise Damage("damaged") from err
+            raise Damage("too_large" if "emory usage limit" in str(err) else "damaged") from err
         self.ended = self._codec.eof
         self.rest = self._codec.unused_data if self.ended else b""
 
@@ -132,6 +195,16 @@ class _Member:
                     return
         except zstandard.ZstdError as err:
             raise Damage("damaged") from err
+
+
+def _window(head: bytes) -> int:
+    """Bytes of the window that a zstd frame asks for; 0 where its head cannot be read."""
+    import zstandard
+
+    try:
+        return zstandard.get_frame_parameters(head).window_size
+    except zstandard.ZstdError:
+        return 0
 
 
 @dataclass(frozen=True)

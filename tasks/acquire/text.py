@@ -18,7 +18,7 @@ from tasks.acquire.streams import Damage, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
 
-VERSION = 1
+VERSION = 2
 LIBRARIES: tuple[str, ...] = ()
 HEAD_LINES = 1000
 
