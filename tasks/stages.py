@@ -187,7 +187,7 @@ REASONS: dict[str, Reason] = {
     "timeout": Reason(
         "extract", "fault", "Extraction exceeded its time limit, twice (the second time alone, with 4 times the limit)."
     ),
-    "crashed": Reason("extract", "fault", "The extraction worker crashed on this document, twice."),
+    "crashed": Reason("extract", "fault", "Its reader raised an error, or the extraction worker crashed on it, twice."),
     "unwanted_language": Reason(
         "extract",
         "policy",

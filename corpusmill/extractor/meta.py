@@ -6,7 +6,6 @@ linear time; the visible text is not searched. What is said twice counts as said
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from corpusmill.extractor.model.embedded import json_ld
-from corpusmill.readers.text import clean_text
+from corpusmill.readers.text import clean_text, unescaped
 
 HEAD_CHARS = 200_000
 MAX_TEXT_CHARS = 1000
@@ -99,13 +98,13 @@ def _head_end(page: str) -> int:
 def _attributes(tag: str) -> dict[str, str]:
     said: dict[str, str] = {}
     for name, a, b, c in _ATTRIBUTE.findall(tag):
-        said.setdefault(name.lower(), html.unescape(a or b or c).strip())
+        said.setdefault(name.lower(), unescaped(a or b or c).strip())
     return said
 
 
 def _title(head: str) -> str | None:
     found = _TITLE.search(head)
-    return html.unescape(found[1]) if found else None
+    return unescaped(found[1]) if found else None
 
 
 def _time(page: str) -> str | None:

@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping
 from corpusmill.readers.dialects import ARC, MAX_HEAD
 from corpusmill.readers.headers import split_http
 from corpusmill.readers.members import Archive, Junk, Member, members
+from corpusmill.readers.numbers import whole_number
 from corpusmill.readers.records import CONTENT_TYPES, FileFacts, RawRecord, Reading, RecordFault, first
 
+MAX_LENGTH = 10**15
+"""What says that it is longer has no length that can be read."""
 MAX_REST = 256 * 1024
 """How much of a record behind its stated length is added to it."""
 
@@ -179,10 +182,9 @@ class _Record:
 def _body_is_whole(content: bytes) -> bool:
     """Whether a response has all the bytes that its own head promises, whatever the record's head says."""
     http, body = split_http(content)
-    promised = http.get("content-length") or ""
-    return promised.isascii() and promised.isdigit() and 0 < int(promised[:16]) <= len(body)
+    promised = whole_number(http.get("content-length") or "")
+    return promised is not None and 0 < promised <= len(body)
 
 
 def _length(headers: Mapping[str, str]) -> int | None:
-    value = first(headers, "content-length")
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
+    return whole_number(first(headers, "content-length"), MAX_LENGTH)

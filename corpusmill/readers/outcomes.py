@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
 
+from corpusmill.errors import MillError
 from corpusmill.readers.bodies import decode_body
 from corpusmill.readers.charset import decode
 from corpusmill.readers.headers import media_type
@@ -101,8 +102,31 @@ def outcomes(
     """
     options = options or ReadOptions()
     limit, verify = options.max_payload_bytes, options.verify_digests
+    facts = FileFacts() if facts is None else facts
     for record in read_records(source, max_payload_bytes=limit, verify_digests=verify, facts=facts):
-        yield outcome(record, options)
+        try:
+            found = outcome(record, options)
+        except Exception as err:
+            found = crashed(err, facts, offset=record.offset, index=record.index, record_type=record.type)
+        yield found
+
+
+def crashed(err: Exception, facts: FileFacts, **place: Any) -> Outcome:
+    """The outcome of a record on which its reader raised; what is no fault of the record is raised again.
+
+    Args:
+        err: what was raised.
+        facts: where it is noted, by its type: messages may name memory or temporary files.
+        place: fields of Outcome, of which `offset` and `record_type` are needed.
+
+    Raises:
+        OSError: a fault of the disk. MillError: of a server, the recipe or a module.
+    """
+    if isinstance(err, MillError) or (isinstance(err, OSError) and err.errno is not None):
+        raise err
+    facts.fault(place["offset"], "crashed", type(err).__name__)
+    place = {"index": 0, "url": None, "date": None, **place}
+    return Outcome(**place, stage="extract", reason="crashed")
 
 
 def outcome(record: RawRecord, options: ReadOptions) -> Outcome:

@@ -25,7 +25,7 @@ _META = re.compile(r"<meta\s([^>]{1,2000})>")
 _HEAD_ENDS = re.compile("</head", re.IGNORECASE | re.ASCII)
 _ATTRIBUTE = re.compile(r"([a-z:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|noscript)\b.*?(?:</\1|\Z)", re.DOTALL)
-_REFRESH = re.compile(r"\s*(\d+)(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?\S")
+_REFRESH = re.compile(r"\s*(\d{1,9})(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?\S")
 
 
 def may_say_so(payload: bytes, signs: int | None = None) -> int:

@@ -54,16 +54,16 @@ class FileFacts:
     not_content: Counter[str] = field(default_factory=Counter)
     """Records of other types, by type."""
     faults: list[dict[str, int | str]] = field(default_factory=list)
-    """Where the file is broken: {"offset", "reason"}, the first hundred."""
+    """Where the file is broken: {"offset", "reason"} and perhaps "error", the first hundred."""
     counts: Counter[str] = field(default_factory=Counter)
-    """`empty_file`, `truncated`, `damaged`, `wrong_digest` (places), `wrong_length` (repaired), `cut_by_crawler`
-    (WARC-Truncated)."""
+    """`empty_file`, `truncated`, `damaged`, `crashed`, `wrong_digest` (places), `wrong_length` (repaired),
+    `cut_by_crawler` (WARC-Truncated)."""
 
-    def fault(self, offset: int, reason: str) -> None:
-        """Note a broken place."""
+    def fault(self, offset: int, reason: str, error: str = "") -> None:
+        """Note a broken place; `error` is the kind of what was raised there."""
         self.counts[reason] += 1
         if len(self.faults) < MAX_FAULTS_LISTED:
-            self.faults.append({"offset": offset, "reason": reason})
+            self.faults.append({"offset": offset, "reason": reason, **({"error": error} if error else {})})
 
     def as_dict(self) -> dict[str, object]:
         """For a receipt."""

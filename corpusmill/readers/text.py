@@ -6,10 +6,14 @@ uses keys of its own, never altered text.
 
 from __future__ import annotations
 
+import html
+import re
+
 from corpusmill.readers.scan import CONTROLS, survey
 
 BOM = "\ufeff"
 
+_LONG_NUMBER = re.compile(r"&#[0-9]{1000,}")
 _DROPPED = [*range(0x00, 0x09), *range(0x0E, 0x20)]
 _TABLE: dict[int, str | None] = {**dict.fromkeys(_DROPPED), 0x0B: "\n", 0x0C: "\n"}
 
@@ -39,6 +43,14 @@ def clean_text(text: str) -> tuple[str, int]:
         repairs += len(text) - len(cleaned)
         text = cleaned
     return tidy_ends(text), repairs
+
+
+def unescaped(text: str) -> str:
+    """Text with its character references as characters; a number that is none, however long, is U+FFFD."""
+    try:
+        return html.unescape(text)
+    except ValueError:  # `int` refuses more than 4,300 digits
+        return html.unescape(_LONG_NUMBER.sub("&#1114112", text))
 
 
 def tidy_ends(text: str) -> str:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from corpusmill.config import Recipe
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import files
 from tasks.acquire.fetch import transport
@@ -50,6 +50,8 @@ class SourceModule(Protocol):
 
 LISTED = "common-crawl"
 """The source whose files stand in lists, without their sizes."""
+MAX_FAILURES = 100
+"""A reader that raises so often in a row has reached no further record."""
 ARCHIVES = ("warc", "wet")
 """Kinds of units whose files are cut at records."""
 
@@ -112,7 +114,10 @@ def fetched(unit: SourceUnit, recipe: Recipe) -> Iterator[Fetched]:
 
 
 def read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, facts: FileFacts) -> Iterator[Outcome]:
-    """Exactly one outcome for every document or record of the unit, in file order.
+    """Exactly one outcome for every document or record of the unit, in file order, whatever its reader raises.
+
+    Where a reader raises, one outcome `crashed` stands for the record. Readers go on behind it, as far as they catch it
+    themselves or are iterators of their own; a generator ends there, and the file is noted as broken.
 
     Args:
         unit: what to read.
@@ -126,7 +131,24 @@ def read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, 
         Unavailable: other files that it names are away.
     """
     source = recipe.source[unit.source]
-    return module_of(source.kind).read(unit, file, source, options, facts)
+    behind, failures = 0, 0  # the last outcome, in a row
+    try:
+        stream = iter(module_of(source.kind).read(unit, file, source, options, facts))
+    except Exception as err:
+        yield crashed(err, facts, offset=0, record_type="unknown")
+        return
+    while failures < MAX_FAILURES:
+        try:
+            outcome = next(stream)
+        except StopIteration:
+            return
+        except Exception as err:
+            failures += 1
+            outcome = crashed(err, facts, offset=behind, record_type="unknown")
+        else:
+            failures = 0
+        yield outcome
+        behind = outcome.offset + 1
 
 
 def identity(unit: SourceUnit, recipe: Recipe) -> dict[str, object]:

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from corpusmill.config import Select
-from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
+from corpusmill.readers.numbers import whole_number
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed, outcomes
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.streams import lines, pieces
@@ -25,13 +26,14 @@ VERSION = 2
 IS_INDEX = re.compile(r"(^|/)cdx-\d+\.gz$")
 MAX_LINE = 2**20
 MAX_RECORD = 2**30
+MAX_OFFSET = 10**15
 GAP_BYTES, SPAN_BYTES = 64 * 1024, 8 * 2**20
 
 ReadRange = Callable[[str, int, int], bytes]
 """(locator, first byte, how many) -> bytes."""
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a record is, and what the index says of it."""
 
@@ -66,11 +68,15 @@ def read(
             facts.not_content["listed_twice"] += 1
         else:
             places.add(place)
-    for group in groups(sorted(places)):
+    for group in groups(sorted(places, key=lambda at: (at.file, at.offset, at.length, at.url or "", at.date or ""))):
         begin = group[0].offset
         data = read_range(group[0].file, begin, max(p.offset + p.length for p in group) - begin)
         for place in group:
-            yield _outcome(place, data[place.offset - begin :][: place.length], options, facts)
+            try:
+                outcome = _outcome(place, data[place.offset - begin :][: place.length], options, facts)
+            except Exception as err:
+                outcome = crashed(err, facts, offset=place.offset, record_type="unknown", file=place.file)
+            yield outcome
 
 
 def is_selected(entry: dict[str, Any], select: Select) -> bool:
@@ -114,11 +120,13 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 
 def _place(entry: dict[str, Any]) -> Place | None:
-    file, offset, length = (str(entry.get(name, "")) for name in ("filename", "offset", "length"))
-    numbers = re.fullmatch(r"\d{1,15}", offset) and re.fullmatch(r"\d{1,15}", length)
-    if not file or not numbers or not 0 < int(length) <= MAX_RECORD or file.startswith("/") or ".." in file.split("/"):
+    file = cell(entry.get("filename")) or ""
+    offset, length = whole_number(str(entry.get("offset", "")), MAX_OFFSET), whole_number(str(entry.get("length", "")))
+    if not file or file != entry["filename"] or file.startswith("/") or ".." in file.split("/") or "\\" in file:
         return None
-    return Place(file, int(offset), int(length), cell(entry.get("url")), cell(entry.get("timestamp")))
+    if offset is None or not length or length > MAX_RECORD:
+        return None
+    return Place(file, offset, length, cell(entry.get("url")), cell(entry.get("timestamp")))
 
 
 def _host_is_in(url: str, domains: Sequence[str]) -> bool:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+from corpusmill.readers.numbers import whole_number
 from tasks.acquire.fetch import http
 from tasks.acquire.fetch.ranged import Ranged
 from tasks.acquire.fetch.transport import folder_of, is_remote, url_of
@@ -156,10 +157,11 @@ def _to_newline(file: Reader, begin: int) -> bytes:
 def _parsed(text: bytes, begin: int) -> Line:
     key, *rest = text.split(b"\t")
     try:
-        name, offset, length = rest[0].decode("ascii"), int(rest[1]), int(rest[2])
-    except (IndexError, ValueError) as err:
+        name, *numbers = (value.decode("ascii") for value in rest[:3])
+        offset, length = map(whole_number, numbers)
+    except ValueError as err:
         raise BadCluster(f"the line at {begin} is no key, file, offset and length") from err
-    if offset < 0 or length <= 0 or "/" in name:
+    if offset is None or not length or "/" in name:
         raise BadCluster(f"the line at {begin} names no part of a file beside it")
     return Line(begin, begin + len(text) + 1, key, name, offset, offset + length)
 

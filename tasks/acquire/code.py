@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from corpusmill.config import Code
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import licences
 from tasks.acquire.archives import TAR, Entry, entries
@@ -76,10 +76,14 @@ def read(unit: SourceUnit, file: Fetched, config: Code, options: ReadOptions, fa
     try:
         for entry in entries(file.path, options.max_payload_bytes):
             end = entry.offset + 1
-            if entry.kind == "file":
-                yield _outcome(entry, found, config, options)
-            else:
+            if entry.kind != "file":
                 facts.not_content[entry.kind] += 1
+                continue
+            try:
+                outcome = _outcome(entry, found, config, options)
+            except Exception as err:
+                outcome = crashed(err, facts, **_place(entry))
+            yield outcome
     except Damage as err:
         facts.fault(end, err.reason)
         yield ended(err.reason, offset=end, record_type="unknown")
@@ -97,14 +101,18 @@ def _evidence(path: Path) -> dict[str, str]:
     return found
 
 
-def _outcome(entry: Entry, found: dict[str, str], config: Code, options: ReadOptions) -> Outcome:
-    known: dict[str, Any] = {
+def _place(entry: Entry) -> dict[str, Any]:
+    return {
         "offset": entry.offset,
         "record_type": "file",
         "source_id": entry.path,
         "mime": "text/plain",
         "payload_bytes": entry.size,
     }
+
+
+def _outcome(entry: Entry, found: dict[str, str], config: Code, options: ReadOptions) -> Outcome:
+    known = _place(entry)
     if _VENDORED.search(entry.path):
         return ended("vendored", **known)
     if entry.data is None:

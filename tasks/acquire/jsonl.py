@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from corpusmill.config import Jsonl, Rows
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
@@ -44,7 +44,11 @@ def read(unit: SourceUnit, file: Fetched, config: Jsonl, options: ReadOptions, f
             continue
         if line.fault in ("truncated", "damaged", "bomb"):
             facts.fault(line.offset, line.fault)
-        yield _outcome(line, config, options)
+        try:
+            outcome = _outcome(line, config, options)
+        except Exception as err:
+            outcome = crashed(err, facts, offset=line.offset, record_type="row", payload_bytes=line.size)
+        yield outcome
 
 
 def _outcome(line: Line, config: Rows, options: ReadOptions) -> Outcome:

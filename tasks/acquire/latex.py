@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from corpusmill.config import Latex
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.archives import members
 from tasks.acquire.fetch.transport import Fetched
@@ -58,7 +58,7 @@ def read(unit: SourceUnit, file: Fetched, config: Latex, options: ReadOptions, f
     """One outcome for every paper of the file."""
     facts.bytes = file.size
     if not _holds_papers(file.path):
-        yield _paper(PurePosixPath(unit.locator).name, pieces(file.path), 0, file.size, options)
+        yield _outcome(PurePosixPath(unit.locator).name, pieces(file.path), 0, file.size, options, facts)
         return
     end = 0
     try:
@@ -69,7 +69,8 @@ def read(unit: SourceUnit, file: Fetched, config: Latex, options: ReadOptions, f
             elif entry.data is None:
                 yield ended("too_large", **_place(entry.path, entry.offset, entry.size))
             else:
-                yield _paper(entry.path, decompressed(io.BytesIO(entry.data)), entry.offset, entry.size, options)
+                stream = decompressed(io.BytesIO(entry.data))
+                yield _outcome(entry.path, stream, entry.offset, entry.size, options, facts)
     except Damage as err:
         facts.fault(end, err.reason)
         yield ended(err.reason, offset=end, record_type="unknown")
@@ -92,6 +93,15 @@ def _holds_papers(path: Path) -> bool:
     except Damage:
         return False
     return first is not None and ARXIV.search(first.path) is not None
+
+
+def _outcome(
+    path: str, stream: Iterator[bytes], offset: int, size: int, options: ReadOptions, facts: FileFacts
+) -> Outcome:
+    try:
+        return _paper(path, stream, offset, size, options)
+    except Exception as err:
+        return crashed(err, facts, **_place(path, offset, size))
 
 
 def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: ReadOptions) -> Outcome:

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
 from corpusmill.config import MediaWiki
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.numbers import signed_number
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parts import SCAN, Part
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
@@ -83,7 +84,11 @@ def read(
         for page in pages(dump_pieces(stream, unit.begin, unit.end), 4 * options.max_payload_bytes):
             if page.fault:
                 facts.fault(page.offset, page.fault)
-            yield _outcome(page, wiki, config, options)
+            try:
+                outcome = _outcome(page, wiki, config, options)
+            except Exception as err:
+                outcome = crashed(err, facts, **_place(page))
+            yield outcome
 
 
 def dump_pieces(file: BinaryIO, begin: int, end: int | None) -> Iterator[Piece]:
@@ -212,14 +217,18 @@ class _Wiki:
         return f"{self.base}{title.replace(' ', '_')}" if self.base and title else None
 
 
+def _place(page: Page) -> dict[str, Any]:
+    known = {"offset": page.offset, "index": page.index, "record_type": "page"}
+    return {**known, "mime": "text/x-wiki", "payload_bytes": page.size}
+
+
 def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions) -> Outcome:
-    place: dict[str, Any] = {"offset": page.offset, "index": page.index, "record_type": "page"}
-    place |= {"mime": "text/x-wiki", "payload_bytes": page.size}
+    place = _place(page)
     if page.fault or not page.data:
         return ended(page.fault or "too_large", **place)
     try:
         root = ElementTree.fromstring(page.data)
-    except (ElementTree.ParseError, ValueError):
+    except (ElementTree.ParseError, ValueError, LookupError):  # LookupError: an encoding that nobody knows
         return ended("bad_row", **place)
     title = root.findtext("title") or ""
     place |= {
@@ -227,8 +236,10 @@ def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions) -
         "url": cell(wiki.url(title)),
         "date": cell(root.findtext("revision/timestamp")),
     }
-    namespace = root.findtext("ns") or "0"
-    if not namespace.lstrip("-").isdigit() or int(namespace) not in config.namespaces:
+    namespace = signed_number((root.findtext("ns") or "0").strip())
+    if namespace is None:
+        return ended("bad_row", **place)
+    if namespace not in config.namespaces:
         return ended("other_namespace", **place)
     if root.find("redirect") is not None:
         return ended("redirect", **place)

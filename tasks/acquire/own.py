@@ -6,19 +6,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from operator import index
+from typing import Any
 
 from corpusmill import plugins
 from corpusmill.config import OwnSource
 from corpusmill.errors import UsageError
+from corpusmill.readers.numbers import MOST
 from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.text import clean_text
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.units import SourceUnit
+from tasks.stages import REASONS
 
-LIBRARIES: tuple[
-    str, ...
-] = ()  # of the module's own it is identified by the digest of its file and its package's version
+LIBRARIES: tuple[str, ...] = ()  # the module is known by the digest of its file and its package's version
+
+TEXTS = (
+    "record_type", "url", "date", "mime", "charset", "charset_origin", "html", "text", "extractor", "source_id",
+    "code_language", "licence", "file", "stage", "reason",
+)  # fmt: skip
+NUMBERS = {"offset": MOST, "index": MOST, "status": 2**31 - 1, "payload_bytes": MOST, "repairs": MOST}
 
 
 def plan(name: str, config: OwnSource, seed: int) -> list[SourceUnit]:
@@ -47,22 +58,33 @@ def reading(config: OwnSource) -> dict[str, object]:
 def read(
     unit: SourceUnit, file: Fetched, config: OwnSource, options: ReadOptions, facts: FileFacts
 ) -> Iterator[Outcome]:
-    """What the module reads.
+    """What the module reads. An outcome that cannot be stored raises, which costs that record.
 
     Raises:
-        UsageError: it failed, or gave something else than outcomes.
+        UsageError: it gave something else than outcomes.
     """
-    module = plugins.module(config.module)
-    try:
-        for outcome in module.read(unit, file, config, options, facts):
-            if not isinstance(outcome, Outcome):
-                raise TypeError(f"expected Outcome, got {type(outcome).__name__}")
-            yield outcome
-    except OSError:
-        raise
-    except Exception as err:
-        raise UsageError(
-            f"source module {config.module} failed on {unit.locator}",
-            f"{type(err).__name__}: {err}",
-            "Correct the module.",
-        ) from err
+    return map(partial(_checked, config.module), plugins.module(config.module).read(unit, file, config, options, facts))
+
+
+def _checked(module: str, outcome: Any) -> Outcome:
+    """The outcome, if it can be stored and has one end; its texts are cleaned.
+
+    Raises:
+        UsageError: it is no Outcome. ValueError: it cannot be stored.
+    """
+    if not isinstance(outcome, Outcome):
+        why = f"expected Outcome, got {type(outcome).__name__}"
+        raise UsageError(f"source module {module} does not give outcomes", why, "Correct the module.")
+    cleaned: dict[str, Any] = {
+        name: clean_text(value)[0] for name in TEXTS if (value := getattr(outcome, name)) is not None
+    }
+    numbers = {name: getattr(outcome, name) for name in NUMBERS if name != "status" or outcome.status is not None}
+    if any(not 0 <= index(value) <= NUMBERS[name] for name, value in numbers.items()):
+        raise ValueError("a number that cannot be stored")
+    if outcome.payload_digest is not None and len(bytes(outcome.payload_digest)) != 16:
+        raise ValueError("a digest of other than 16 bytes")
+    if [outcome.text, outcome.html, outcome.reason].count(None) != 2 or (outcome.text and not outcome.extractor):
+        raise ValueError("expected one of text (with extractor), html and reason")
+    if outcome.reason is not None and REASONS[outcome.reason].row != outcome.stage:
+        raise ValueError("expected a reason of its row")
+    return replace(outcome, **cleaned)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from corpusmill.config import Parquet
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import jsonl
 from tasks.acquire.fetch.transport import Fetched
@@ -79,7 +79,11 @@ def _group(
     try:
         for batch in table.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns) if columns else ():
             for row in batch.to_pylist():
-                yield jsonl.row_outcome(row, 0, config, options, offset=number, extractor="parquet", **place)
+                try:
+                    outcome = jsonl.row_outcome(row, 0, config, options, offset=number, extractor="parquet", **place)
+                except Exception as err:
+                    outcome = crashed(err, facts, offset=number, **place)
+                yield outcome
                 number += 1
     except Exception as err:
         _reraise_if_real(err)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from corpusmill.config import Text
-from corpusmill.readers.outcomes import Outcome, ReadOptions
+from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
@@ -57,8 +57,12 @@ def read(unit: SourceUnit, file: Fetched, config: Text, options: ReadOptions, fa
     elif is_binary(data):
         yield ended("not_html", **place, mime="application/octet-stream")
     else:
-        text, how = decoded(data)
-        yield document(without_marks(text), options, **{**place, **how}, extractor="text")
+        try:
+            text, how = decoded(data)
+            outcome = document(without_marks(text), options, **{**place, **how}, extractor="text")
+        except Exception as err:
+            outcome = crashed(err, facts, **place)
+        yield outcome
 
 
 def without_marks(text: str) -> str:

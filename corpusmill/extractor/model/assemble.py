@@ -6,7 +6,6 @@ newline; the cells of a row by a tab. As Markdown, the same with its marks. Enti
 
 from __future__ import annotations
 
-import html
 import re
 
 import numpy as np
@@ -18,6 +17,7 @@ from corpusmill.extractor.scan import vocabulary as v
 from corpusmill.extractor.scan.scan import Scan
 from corpusmill.extractor.scan.state import N_BOX, N_LINE, Box, Line, get, store8
 from corpusmill.kernels.bytes.bytehash import U, load8
+from corpusmill.readers.text import unescaped
 
 _LI, _OL = U(v.TAGS["li"]), U(v.TAGS["ol"])
 _H1, _H4, _PRE = (U(v.KINDS.index(kind)) for kind in ("h1", "h4", "pre"))
@@ -39,7 +39,7 @@ def assemble(page: Scan, keep: NDArray[np.bool_], *, markdown: bool = False) -> 
     """
     text = _join(page.text, page.lines, page.boxes, keep, markdown).tobytes().decode("utf-8", "replace")
     if "&" in text:
-        text = html.unescape(text)
+        text = unescaped(text)
     if " \n" in text or "\u00a0\n" in text:
         text = _BLANKS_BEFORE_NEWLINE.sub("", text)
     return text.strip("\n")

@@ -7,12 +7,13 @@ Only JSON is read, nothing is run; all is bounded.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from corpusmill.readers.text import unescaped
 
 MAX_JSON_CHARS = 2_000_000
 MAX_LEVELS = 24
@@ -144,4 +145,4 @@ def plain(text: str) -> str:
     """Text without markup and entities."""
     if "<" in text:
         text = _MARKUP.sub("", _BREAK.sub("\n", text))
-    return html.unescape(text).strip()
+    return unescaped(text).strip()

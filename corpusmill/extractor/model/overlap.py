@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpusmill.extractor.scan.scan import Line, Scan
+from corpusmill.readers.text import unescaped
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 
@@ -26,7 +26,7 @@ def shared(page: Scan, other: str) -> NDArray[np.float64]:
     shares = np.zeros(len(page), np.float64)
     data = page.text[: int(page.lines[-1, Line.STOP]) if len(page) else 0].tobytes()
     for i, (start, stop) in enumerate(page.lines[:, :2].tolist()):
-        own = words_of(html.unescape(data[start:stop].decode("utf-8", "replace")))
+        own = words_of(unescaped(data[start:stop].decode("utf-8", "replace")))
         if len(own) > 1:
             shares[i] = sum(pair in pairs for pair in pairwise(own)) / (len(own) - 1)
         elif own:

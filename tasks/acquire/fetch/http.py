@@ -18,12 +18,17 @@ from urllib.parse import urljoin, urlsplit
 import urllib3
 
 from corpusmill.errors import NotFound, Unavailable
+from corpusmill.plain_text import human_bytes
+from corpusmill.readers.numbers import whole_number
 from tasks.acquire.fetch import allowed_hosts, rate_limit, s3
 from tasks.acquire.fetch.checksums import Checksums
 from tasks.acquire.fetch.retries import DEFAULT, Again, Retries, persist, undamaged
 
 CHUNK_BYTES = 2**20
+MOST_BYTES = 64 * 2**20
+"""Of what is read whole: lists of files have up to 13 MB, in 1 MB."""
 MAX_REDIRECTS = 5
+MAX_DATE = 100  # characters of a header
 RETRIED = frozenset((408, 429, 500, 502, 503, 504))
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 MISSING = frozenset((403, 404, 410))  # object stores say 403 of what is not there
@@ -44,22 +49,45 @@ class Response(Protocol):
     def stream(self, amt: int | None = None) -> Iterator[bytes]: ...
 
 
-def get(url: str, retries: Retries = DEFAULT) -> bytes:
+def get(url: str, retries: Retries = DEFAULT, *, most: int = MOST_BYTES) -> bytes:
     """A small resource, whole.
+
+    Args:
+        most: bytes that are read of it.
 
     Raises:
         NotFound: the server has none.
-        Unavailable: it does not answer, or with an error.
+        Unavailable: it does not answer, or with an error; or with more than `most` bytes.
     """
 
     def attempt() -> tuple[bytes, Checksums]:
         with _opened(url, {}, retries) as response:
             _judge(response, url)
-            checksums, body = Checksums(response.headers), response.read()
-            _seen(checksums, body)
+            checksums = Checksums(response.headers)
+            body = b"".join(_pieces(response, url, most, checksums))
             return body, checksums
 
     return undamaged(url, retries, lambda: persist(url, retries, attempt))
+
+
+def _pieces(response: Response, url: str, most: int, checksums: Checksums) -> Iterator[bytes]:
+    """The body of a response, piece by piece."""
+    size, length = 0, _length(response)
+    while length is None or (size < length <= most):
+        data = response.read(CHUNK_BYTES)
+        size += len(data)
+        if not data or size > most:
+            break
+        _seen(checksums, data)
+        yield data
+    if max(size, length or 0) > most:
+        raise Unavailable(
+            f"{url} is larger than {human_bytes(most)}",
+            "expected a list or an index, which is read whole",
+            "Check the root: another server may answer in its place.",
+        )
+    if length is not None and size != length:  # read(n) does not complain of a cut
+        raise Again(f"{size} bytes of {length}")
 
 
 def get_range(url: str, begin: int, size: int, retries: Retries = DEFAULT, *, ends_anywhere: bool = False) -> bytes:
@@ -84,10 +112,7 @@ def get_range(url: str, begin: int, size: int, retries: Retries = DEFAULT, *, en
                 raise NoRanges(f"{url} cannot be read in part", "the server does not answer ranges")
             if not _goes_on(response, begin):
                 raise Again("another range than the one asked for")
-            body = response.read(size)
-            length = response.headers.get("Content-Length", "")
-            if length.isdigit() and len(body) != min(int(length), size):  # read(n) does not complain of a cut
-                raise Again(f"{len(body)} bytes of {length}")
+            body = _beginning(response, size)
             _seen(checksums, body)
             return body, checksums
 
@@ -107,11 +132,10 @@ def length(url: str, retries: Retries = DEFAULT) -> int | None:
             if response.status == 416:
                 return 0
             _judge(response, url)
-            said = response.headers.get("Content-Length", "")
-            if response.status == 206:
-                said = response.headers.get("Content-Range", "").rpartition("/")[2]
-                response.read()  # so that the connection can be used again
-            return int(said) if said.isdigit() else None
+            if response.status != 206:
+                return _length(response)
+            _beginning(response, 2)  # so that the connection can be used again
+            return whole_number(response.headers.get("Content-Range", "").rpartition("/")[2].strip())
 
     return persist(url, retries, attempt)
 
@@ -171,8 +195,8 @@ class _Transfer:
     def _receive(self, response: Response) -> tuple[int, Checksums]:
         etag = response.headers.get("ETag", "")
         self._version = etag if etag.startswith('"') else response.headers.get("Last-Modified")
-        length = response.headers.get("Content-Length", "")
-        expected = self.size + int(length) if length.isdigit() else None
+        length = _length(response)
+        expected = None if length is None else self.size + length
         # What a response states is of the whole resource.
         checksums = self._checksums = self._checksums or Checksums({} if self.in_part else response.headers)
         for chunk in response.stream(CHUNK_BYTES):
@@ -216,7 +240,10 @@ def _opened(url: str, headers: dict[str, str], retries: Retries) -> Iterator[Res
                 raise Again(str(err)) from err
             finally:
                 response.close()
-        target = urljoin(place, response.headers.get("Location", ""))
+        try:
+            target = urljoin(place, response.headers.get("Location", ""))
+        except ValueError as err:
+            raise Unavailable(f"{url} redirects to what is not a URL", str(err)) from err
         private = allowed_hosts.check_redirect(url, target, root)
         place = target
     raise Unavailable(f"{url} redirects more than {MAX_REDIRECTS} times")
@@ -233,8 +260,9 @@ def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.Base
             decode_content=False,
             redirect=False,
             retries=False,
+            enforce_content_length=False,  # the callers compare lengths; here "+5" would count as one
         )
-    except urllib3.exceptions.LocationValueError as err:
+    except (urllib3.exceptions.LocationValueError, UnicodeError) as err:
         raise Unavailable(f"{place} is not a URL", str(err)) from err
     except urllib3.exceptions.HTTPError as err:
         raise Again(str(err)) from err
@@ -254,6 +282,14 @@ def _judge(response: Response, url: str) -> None:
     raise Unavailable(f"{url} cannot be read", f"the server answers {response.status}")
 
 
+def _beginning(response: Response, size: int) -> bytes:
+    """The first bytes of a body, all of them if it has no more."""
+    body, length = response.read(size), _length(response)
+    if length is not None and len(body) != min(length, size):  # read(n) does not complain of a cut
+        raise Again(f"{len(body)} bytes of {length}")
+    return body
+
+
 def _goes_on(response: Response, begin: int) -> bool:
     """Whether a response continues at the requested byte."""
     if response.status in RETRIED:
@@ -261,15 +297,20 @@ def _goes_on(response: Response, begin: int) -> bool:
     return response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {begin}-")
 
 
+def _length(response: Response) -> int | None:
+    """What the server says of the length of a body; None where it says nothing that is a number."""
+    return whole_number(response.headers.get("Content-Length", "").strip())
+
+
 def _retry_after_s(value: str | None) -> float | None:
-    """Seconds of a Retry-After header, which is a number or a date."""
+    """Seconds of a Retry-After header, which is a number or a date; None where it is neither."""
     if not value:
         return None
-    if value.strip().isdigit():
-        return float(value)
+    if (seconds := whole_number(value.strip())) is not None:
+        return float(seconds)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
+        return max(0.0, email.utils.parsedate_to_datetime(value[:MAX_DATE]).timestamp() - time.time())
+    except (ValueError, TypeError, LookupError, ArithmeticError, OSError):  # each for another odd date
         return None
 
 

@@ -6,7 +6,7 @@ import email.utils
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -103,6 +103,35 @@ def serve(root: Path, fault: Fault = lambda number, path: None) -> Iterator[Fold
     thread.start()
     try:
         yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def answering(status: int, headers: Mapping[str, str], body: Iterable[bytes] = (b"h",)) -> Iterator[str]:
+    """URL of a server that gives one answer to all, its body as long as the reader stays; headers in Latin-1."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in {**headers, "Connection": "close"}.items())
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            try:
+                self.wfile.write(f"HTTP/1.1 {status} x\r\n{head}\r\n".encode("latin-1"))
+                for piece in body:
+                    self.wfile.write(piece)
+            except OSError:
+                pass  # the reader has left
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/x"
     finally:
         server.shutdown()
         server.server_close()

@@ -13,7 +13,7 @@ from corpusmill.errors import NotFound, Unavailable
 from tasks.acquire.fetch import http
 from tasks.acquire.fetch.http import download, get
 from tasks.acquire.fetch.retries import DEFAULT, Again, Retries, persist
-from tests.tasks.acquire.server import serve
+from tests.tasks.acquire.server import answering, serve
 
 DATA = random.Random(5).randbytes(3_000_000)
 
@@ -118,3 +118,33 @@ def test_redirects_are_followed_to_http_only(folder: Path) -> None:
         server.fault = lambda n, path: "redirect:/again"
         with pytest.raises(Unavailable, match="more than 5 times"):
             get(f"{server.url}/old")
+
+
+ODD = ["²", "-5", "+5", "1_0", "٣".encode().decode("latin-1"), "9" * 400, "0x10", "1e3", "5;5", "NaN", ""]
+
+
+@pytest.mark.parametrize(
+    "value", [*ODD, "Mon, 01 Jan 99999 00:00:00 GMT", "Mon, 01 Jan 0001 00:00:00 -2359", "," * 999]
+)
+def test_a_number_in_a_header_that_is_none_counts_as_none(folder: Path, value: str) -> None:
+    assert http._retry_after_s(value) is None or value.startswith("Mon")
+    waits = Waits()
+    with answering(503, {"Retry-After": value}) as url:
+        for call in (http.length, get, lambda url, r: http.get_range(url, 0, 1, r)):
+            with pytest.raises(Unavailable, match="the server answers 503"):
+                call(url, waits.retries(attempts=2))
+    with answering(200, {"Content-Length": value}) as url:
+        assert http.length(url) is None
+        assert get(url) == b"h"
+    with answering(206, {"Content-Length": value, "Content-Range": "bytes 0-0/1"}) as url:
+        assert http.get_range(url, 0, 1) == b"h"
+    with answering(206, {"Content-Length": "1", "Content-Range": f"bytes 0-0/{value}"}) as url:
+        assert http.length(url) is None
+
+
+@pytest.mark.parametrize(
+    "target", ["http://[::1", "http://127.0.0.1:99999/", "http://\u00ff\u00ff/", "http://" + "a" * 300]
+)
+def test_a_redirect_to_what_is_no_url_is_said(target: str) -> None:
+    with answering(302, {"Location": target, "Content-Length": "0"}) as url, pytest.raises(Unavailable):
+        get(url, Waits().retries(attempts=1))
