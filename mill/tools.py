@@ -19,10 +19,12 @@ def recipe_check(
     """Report all faults of a recipe at once: the key, what was expected and what was given."""
     from corpusmill.config import load_recipe
     from corpusmill.rulebook import check
+    from tasks import tokenizer
     from tasks.stages import REASONS
 
     recipe = load_recipe(file, set_)
     check(recipe, REASONS)
+    tokenizer.check(recipe)
     options.answer({"ok": True, "recipe": recipe.what()}, f"{file}: no faults; it builds {recipe.name!r}")
 
 

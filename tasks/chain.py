@@ -15,7 +15,7 @@ from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound
 from corpusmill.store import Receipt, Store
-from tasks import acquire, decide, dedup, extract, pack, stages
+from tasks import acquire, decide, dedup, extract, pack, stages, tokenizer
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.decontaminate import exemption, screen
@@ -60,6 +60,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     def jobs(items: Iterable[Any]) -> list[Job]:
         return [Job(store.uri, recipe, item) for item in items]
 
+    given = tokenizer.given(recipe, store)
     planted = tally.add([screen.self_test(recipe, store)])
     mapped = run("documents", shard_unit, jobs(units))
     sources = [tally.add([source]) for source, _, _ in mapped]
@@ -79,8 +80,8 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     decided = run("decide", decide_unit, jobs((number, shard, exact, near) for number, shard in enumerate(shards)))
     tally.add(decided)
     shards = [shard.after(done.receipt) for shard, done in zip(shards, decided, strict=True)]
-    tokenizer = tally.add(run("tokenizer", tokenizer_unit, jobs([shards])))
-    packed = run("pack", pack_unit, jobs((window, tokenizer) for window in pack.windows(shards, recipe)))
+    vocabulary = tally.add([given] if given else run("tokenizer", tokenizer_unit, jobs([shards])))
+    packed = run("pack", pack_unit, jobs((window, vocabulary) for window in pack.windows(shards, recipe)))
     tally.add(packed)
     packs = [done.receipt for done in packed]
     trail = [
@@ -88,10 +89,10 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
         *(step for shard in shards for step in steps(shard.place, *shard.trail)),
         *steps("", exact, near),
         *(step for place, receipt in repeated.receipts for step in steps(place, receipt)),
-        *steps("", tokenizer),
+        *steps("", vocabulary),
         *(step for receipt in packs for step in steps(str(receipt.facts["window"]), receipt)),
     ]
-    parts = Parts(trail, planted, sources, shards, exact, near, tokenizer, packs, earlier, repeated, exempted.receipts)
+    parts = Parts(trail, planted, sources, shards, exact, near, vocabulary, packs, earlier, repeated, exempted.receipts)
     digest, manifest = publish(recipe, parts, store)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
 
@@ -145,11 +146,11 @@ def decide_unit(job: Job) -> Done:
 
 
 def tokenizer_unit(job: Job) -> Done:
-    """The tokenizer, given or trained."""
-    return pack.tokenizer(job.item, job.recipe, store_at(job.uri))
+    """The tokenizer, trained."""
+    return tokenizer.trained(job.item, job.recipe, store_at(job.uri))
 
 
 def pack_unit(job: Job) -> Done:
     """Token shards of one window."""
-    window, tokenizer = job.item
-    return pack.pack_window(window, tokenizer, job.recipe, store_at(job.uri))
+    window, vocabulary = job.item
+    return pack.pack_window(window, vocabulary, job.recipe, store_at(job.uri))

@@ -1,7 +1,6 @@
-"""Pack: a tokenizer (given or trained), then token shards window by window.
+"""Pack: token shards window by window.
 
-A window is the set of files whose locators hash to it: dropping a document changes only its window. The tokenizer
-learns from extracted, unfiltered text of the wanted languages, so moving a rule's bound changes no token id.
+A window is the set of files whose locators hash to it: dropping a document changes only its window.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from corpusmill.canonical import sha256
 from corpusmill.config import Recipe
-from corpusmill.errors import NotFound
 from corpusmill.kernels import packing
 from corpusmill.kernels.words.table import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
-from corpusmill.tokens import shards as tokens
+from corpusmill.tokens.shards import write_token_shard
+from corpusmill.tokens.tokenizer import Tokenizer
 from tasks import stages, views
-from tasks.filter import in_languages
 from tasks.shards import Shard
 from tasks.tally import Tally
 from tasks.units import Done, content_of, once
@@ -68,83 +65,6 @@ def windows(shards: Sequence[Shard], recipe: Recipe) -> list[Window]:
     return made
 
 
-def tokenizer(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
-    """The tokenizer of a dataset: output `tokenizer` is a tokenizer.json; facts give vocab_size, eos, eos_id."""
-    if recipe.pack.tokenizer is not None:
-        given = Path(recipe.pack.tokenizer)
-        if not given.is_file():
-            raise NotFound(
-                f"no tokenizer {given}",
-                "pack.tokenizer names a tokenizer.json",
-                "Check the path, or remove the key to train a tokenizer.",
-            )
-        data = given.read_bytes()
-        unit = stages.TOKENIZER.unit({"given": sha256(data)})
-        return once(store, unit, lambda: _commit_tokenizer(unit, data, 0, store))
-    config = {
-        "vocab_size": recipe.pack.vocab_size,
-        "sample_bytes": recipe.pack.sample_bytes,
-        "languages": recipe.language.what(),
-        "seed": recipe.seed,
-    }
-    inputs = tuple(
-        content
-        for shard in shards
-        for content in (*shard.view_inputs("final"), content_of(shard.groups["language"], "language"))
-    )
-    unit = stages.TOKENIZER.unit(config, inputs)
-    return once(store, unit, lambda: _train(unit, shards, recipe, store))
-
-
-def _train(unit: Unit, shards: Sequence[Shard], recipe: Recipe, store: Store) -> Receipt:
-    texts = _sample(shards, recipe, store)
-    data = tokens.train_tokenizer(texts, recipe.pack.vocab_size)
-    return _commit_tokenizer(unit, data, len(texts), store)
-
-
-def _commit_tokenizer(unit: Unit, data: bytes, sampled: int, store: Store) -> Receipt:
-    vocabulary = tokens.Tokenizer(data)
-    facts = {"vocab_size": vocabulary.vocab_size, "eos": vocabulary.eos, "eos_id": vocabulary.eos_id}
-    return store.commit(
-        unit,
-        {"tokenizer": store.draft_bytes(data)},
-        counters={"sampled_documents": sampled},
-        facts=facts,
-        versions=dict(unit.libraries),
-    )
-
-
-def _sample(shards: Sequence[Shard], recipe: Recipe, store: Store) -> list[str]:
-    """Texts with the smallest keyed hash of doc_id, in that order, until sample_bytes are full."""
-    key = f"tokenizer|{recipe.seed}".encode()
-    candidates: list[tuple[bytes, int, int, int]] = []
-    for number, shard in enumerate(shards):
-        ids = store.table(shard.documents.outputs["documents"], columns=["doc_id"]).column("doc_id").to_pylist()
-        sizes = store.table(shard.attribute("measures"), columns=["text_bytes"]).column("text_bytes").to_pylist()
-        spoken = store.table(shard.attribute("language"))
-        wanted = pc.and_(
-            in_languages(spoken.column("language"), recipe.language.keep),
-            pc.greater_equal(spoken.column("language_score_e4"), round(recipe.language.min_score * 10_000)),
-        ).to_pylist()
-        for row, doc_id in enumerate(ids):
-            if wanted[row]:
-                order = hashlib.blake2b(doc_id, digest_size=16, key=key).digest()
-                candidates.append((order, number, row, sizes[row]))
-    candidates.sort()
-    total, chosen = 0, []
-    for order, number, row, size in candidates:
-        if total >= recipe.pack.sample_bytes:
-            break
-        chosen.append((order, number, row))
-        total += size
-    found: dict[tuple[int, int], str] = {}
-    for number, shard in enumerate(shards):
-        rows = np.array(sorted(row for _, n, row in chosen if n == number), np.int64)
-        for row, text in zip(rows.tolist(), shard.texts(rows, store, view="final").to_pylist(), strict=True):
-            found[number, row] = text
-    return [found[number, row] for _, number, row in chosen]
-
-
 @dataclass
 class _Partition:
     """What a window puts into one partition, document by document."""
@@ -163,6 +83,7 @@ def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Stor
         "heldout_one_in": recipe.pack.heldout_one_in,
         "seed": recipe.seed,
         "window": window.name,
+        "eos": vocabulary.facts["eos"],
     }
     bucketed = {name: list(quality.buckets) for name, quality in recipe.judge.quality.items() if quality.buckets}
     if bucketed:
@@ -181,7 +102,7 @@ def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Stor
 
 
 def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store: Store) -> Receipt:
-    encoder = tokens.Tokenizer(store.bytes(vocabulary.outputs["tokenizer"]))
+    encoder = Tokenizer(store.bytes(vocabulary.outputs["tokenizer"]), str(vocabulary.facts["eos"]))
     tally = Tally("pack")
     partitions: dict[str, _Partition] = {}
     for row in _kept(window, recipe, store, encoder):
@@ -216,7 +137,7 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
                 window=f"{window.name}/{name}",
             )
             path = Path(scratch) / f"{name}.tokens"
-            shard = tokens.write_token_shard(path, packed.tokens)
+            shard = write_token_shard(path, packed.tokens)
             outputs[f"{name}.tokens"] = store.draft_file(path, content=shard.content, rows=shard.rows)
             outputs[f"{name}.rows"] = store.draft_table(packed.rows)
             outputs[f"{name}.docs"] = store.draft_table(packed.docs)
@@ -244,7 +165,7 @@ class _Row:
     tokens: NDArray[np.uint32]
 
 
-def _kept(window: Window, recipe: Recipe, store: Store, encoder: tokens.Tokenizer) -> Iterator[_Row]:
+def _kept(window: Window, recipe: Recipe, store: Store, encoder: Tokenizer) -> Iterator[_Row]:
     """The kept documents of a window, tokenised."""
     for shard in window.shards:
         decided = store.table(shard.decisions, columns=["stage", "cluster"])

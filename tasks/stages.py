@@ -104,8 +104,8 @@ _PASSAGES = (
 LINES = Stage("lines", 1, "Marks lines or paragraphs that many documents have.", parts=_PASSAGES)
 SUBSTRINGS = Stage("substrings", 1, "Marks long runs of words that several documents have.", parts=_PASSAGES)
 DECIDE = Stage("decide", 2, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
-TOKENIZER = Stage("tokenizer", 1, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
-PACK = Stage("pack", 1, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
+TOKENIZER = Stage("tokenizer", 2, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
+PACK = Stage("pack", 2, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
 PUBLISH = Stage("publish", 4, "Writes the tables that the manifest names, and the manifest.")
 INGEST = Stage("ingest", 1, "Writes the lineage of a snapshot's documents, and their manifest.")
 

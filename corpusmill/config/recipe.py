@@ -50,12 +50,29 @@ class Pack(Section):
         None,
         description="A tokenizer.json; if absent, one is trained. Its digest is part of the dataset's identity.",
     )
+    eos: str | None = Field(
+        None,
+        min_length=1,
+        description="Name of the token that ends a document; if absent, `<|endoftext|>`, or the one of a given "
+        "tokenizer that has a common name.",
+    )
+    lossy: bool = Field(
+        False,
+        description="Accept a tokenizer from whose tokens texts do not come back as they were. If false, it is refused "
+        "before the build, with an example.",
+    )
     vocab_size: int = Field(8192, ge=512, le=2**20, description="Entries of a trained tokenizer.")
     sample_bytes: int = Field(32 * 2**20, ge=2**16, description="Bytes of text that the tokenizer is trained on.")
     window_bytes: int = Field(
         256 * 2**20, ge=2**16, description="Approximate bytes of extracted text per shuffle window."
     )
     heldout_one_in: int = Field(100, ge=2, description="One of this many duplicate groups goes to partition heldout.")
+
+    @model_validator(mode="after")
+    def _eos_is_no_byte(self) -> Pack:
+        if self.tokenizer is None and self.eos is not None and len(self.eos) < 2:
+            raise ValueError("eos must have two characters or more: a trained tokenizer has a token for each byte")
+        return self
 
 
 class Recipe(Section):

@@ -1,1 +1,1 @@
-"""Tokens: tokenizers and packed shards (`shards`), and the order in which training sees the rows (`order`)."""
+"""Tokens: tokenizers (`tokenizer`), packed shards (`shards`), and the order of rows in training (`order`)."""

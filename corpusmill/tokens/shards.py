@@ -1,18 +1,14 @@
-"""Tokenizers and token shards: byte-level BPE, documents as plain text, and rows that can be memory-mapped.
+"""Token shards: packed rows that can be memory-mapped.
 
 A token shard is an ordinary Parquet file with one fixed-size binary column, uncompressed and PLAIN, one page a row
 group: so the bytes of a row group lie in the file as they are in memory, at an offset that is written down
 (`RowGroup`). The offset is odd as often as even, so rows are copied as bytes and then viewed as tokens.
-
-Byte-level BPE: Sennrich et al. 2016 (arXiv:1508.07909) over bytes as in GPT-2, by the library `tokenizers`.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,110 +18,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from corpusmill.canonical import content_digest
-from corpusmill.errors import CheckFailed, UsageError
+from corpusmill.errors import CheckFailed
 from corpusmill.schema import TOKENS_COLUMN, tokens_schema
 from corpusmill.tokens.row_group import RowGroup
-
-Tokens = NDArray[np.unsignedinteger]
-
-EOS = "<|endoftext|>"
-"""End of a document in the tokenizers that we train; its id is 0."""
-
-KNOWN_EOS = (EOS, "<|end_of_text|>", "</s>", "<eos>", "[EOS]")
-"""Names under which given tokenizers have it."""
-
-MAX_TRAINED_RUN = 256
-"""Longer runs of letters, digits, spaces or symbols are cut off in training: each merge would walk all of them."""
-
-ENCODE_BYTES = 1 << 21
-"""Texts are encoded in batches of about this many characters: the library holds some 80 bytes a token meanwhile."""
+from corpusmill.tokens.tokenizer import Tokens
 
 MAX_HEADER_BYTES = 48
 """A page header of one page took 30 to 38 bytes; more means several pages, whose rows do not lie together."""
-
-_RUN = MAX_TRAINED_RUN + 1
-_LONG_RUN = re.compile(rf"[^\W\d_]{{{_RUN},}}|\d{{{_RUN},}}|\s{{{_RUN},}}|(?:[^\w\s]|_){{{_RUN},}}")
-_LONG_SPACE = re.compile(rf"\s\s{{{MAX_TRAINED_RUN},}}")  # a first character of its own is found four times faster
-
-
-def train_tokenizer(texts: Iterable[str], vocab_size: int) -> bytes:
-    """Train byte-level BPE: a tokenizer.json.
-
-    The same texts give the same bytes, in any order and with any number of threads.
-
-    Args:
-        texts: the sample.
-        vocab_size: tokens at most, with the 256 bytes and EOS; a small sample may give fewer.
-    """
-    import tokenizers
-    from tokenizers import decoders, models, pre_tokenizers, trainers
-
-    tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[EOS],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(map(_without_long_runs, texts), trainer)
-    return tokenizer.to_str().encode("utf-8")
-
-
-class Tokenizer:
-    """A tokenizer.json, ready to encode documents: never a special token but the EOS that ends each document."""
-
-    def __init__(self, data: bytes) -> None:
-        """Load a tokenizer.json.
-
-        Raises:
-            UsageError: the file is no tokenizer, or has no end-of-text token.
-        """
-        import tokenizers  # not above: readers of shards, and builds with nothing to do, do without
-
-        try:
-            given = json.loads(data)
-            names = {token["content"] for token in given["added_tokens"]}
-            self.eos = next(name for name in KNOWN_EOS if name in names)
-            for token in given["added_tokens"]:
-                token["special"] = token["special"] or token["content"] == self.eos
-            self._tokenizer = tokenizers.Tokenizer.from_str(json.dumps(given))
-        except StopIteration:
-            raise UsageError(
-                "the tokenizer has no end-of-text token",
-                f"expected one of {', '.join(KNOWN_EOS)} among its added tokens; it has {sorted(names)[:10]}",
-                "Add one to its tokenizer.json, or remove pack.tokenizer to train one.",
-            ) from None
-        except Exception as err:  # the library raises bare Exception
-            raise UsageError(
-                "the tokenizer file cannot be read", f"{type(err).__name__}: {err}", "Expected a tokenizer.json."
-            ) from err
-        self._tokenizer.encode_special_tokens = True  # text that looks like a special token is text
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
-        self.vocab_size = max(vocabulary.values()) + 1
-        self.eos_id: int = vocabulary[self.eos]
-        self.dtype = np.dtype("<u2" if self.vocab_size <= 65_535 else "<u4")
-        self._special = [token["content"] for token in given["added_tokens"] if token["special"]]
-
-    def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each document, EOS last; none at all where the text gives none."""
-        encoded: list[Tokens] = []
-        for batch in _batches(texts, ENCODE_BYTES):
-            for encoding in self._tokenizer.encode_batch_fast(batch, add_special_tokens=False):
-                ids = encoding.ids
-                encoded.append(np.array([*ids, self.eos_id] if ids else ids, self.dtype))
-        return encoded
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """Text of tokens; special tokens leave none."""
-        return self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
-
-    def has_special_text(self, text: str) -> bool:
-        """Whether a document spells one of the tokenizer's special tokens; `encode` takes it as text."""
-        return any(name in text for name in self._special)
 
 
 @dataclass(frozen=True)
@@ -278,26 +177,3 @@ class MappedShard:
 def map_token_shard(path: Path, payload: Sequence[RowGroup], token_bytes: int, seq_len: int) -> MappedShard:
     """Open a local token shard for reading rows."""
     return MappedShard(path, payload, token_bytes, seq_len)
-
-
-def _without_long_runs(text: str) -> str:
-    """The text with long runs cut off. Nearly all texts have none, and that is seen in a tenth of the time."""
-    has_none = max(map(len, text.split()), default=0) <= MAX_TRAINED_RUN and not _LONG_SPACE.search(text)
-    return text if has_none else _LONG_RUN.sub(_cut, text)
-
-
-def _cut(run: re.Match[str]) -> str:
-    return run.group()[:MAX_TRAINED_RUN]
-
-
-def _batches(texts: Sequence[str], limit: int) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if batch and size + len(text) > limit:
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    if batch:
-        yield batch

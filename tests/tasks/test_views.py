@@ -11,7 +11,7 @@ import pytest
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.dataset.funnel import FunnelRow
 from corpusmill.store import Store, open_store
-from corpusmill.tokens import shards
+from corpusmill.tokens.tokenizer import Tokenizer
 from tasks.chain import Built, build
 from tasks.queries.export import export
 from tests import golden
@@ -112,7 +112,7 @@ def test_exports_are_final_and_raw_only_when_asked(made: Made, tmp_path: Path) -
 
 def test_tokens_hold_no_personal_data_and_no_cut_line(made: Made) -> None:
     manifest = made.built.manifest
-    vocabulary = shards.Tokenizer(made.store.bytes(manifest.vocabulary.output))
+    vocabulary = Tokenizer(made.store.bytes(manifest.vocabulary.output))
     texts = ""
     for part in manifest.partitions.values():
         for shard in part.shards:

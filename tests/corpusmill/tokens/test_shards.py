@@ -1,156 +1,21 @@
-"""Tokenizers and token shards: documents come back as they were, rows lie where the payload says."""
+"""Token shards: rows lie where the payload says, and documents come back from them as they were."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import time
 import zlib
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import tokenizers
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from corpusmill.canonical import content_digest
-from corpusmill.errors import CheckFailed, UsageError
+from corpusmill.errors import CheckFailed
 from corpusmill.kernels.packing import pack_window
 from corpusmill.schema import tokens_schema
 from corpusmill.tokens import shards
-
-SAMPLE = [
-    "The quick brown fox jumps over the lazy dog; the dog does not mind.",
-    "Shards, rows and tokens: a row holds seq_len + 1 tokens.\n\n    indented code()\n",
-    "Ünïcode: Ärger mit Öl, 東京と大阪, Привет мир, 🙂🙃",
-] * 20
-
-
-@pytest.fixture(scope="module")
-def trained() -> bytes:
-    return shards.train_tokenizer(SAMPLE, 384)
-
-
-@pytest.fixture(scope="module")
-def encoder(trained) -> shards.Tokenizer:
-    return shards.Tokenizer(trained)
-
-
-def hostile_lines(data_dir, name: str) -> list[dict]:
-    return [json.loads(line) for line in (data_dir / "hostile" / name).read_text(encoding="utf-8").split("\n") if line]
-
-
-def test_training_gives_one_tokenizer_for_any_order_of_the_sample(trained):
-    assert shards.train_tokenizer(SAMPLE[::-1], 384) == trained
-    assert shards.train_tokenizer(iter(SAMPLE), 384) == trained
-
-
-def test_trained_tokenizer_has_eos_first_and_all_bytes(encoder):
-    assert (encoder.vocab_size, encoder.eos, encoder.eos_id) == (384, "<|endoftext|>", 0)
-    assert encoder.dtype == np.dtype("<u2")
-    (encoded,) = encoder.encode(["".join(chr(c) for c in (0, 7, 0x7F, 0x300, 0xFFFD, 0x10FFFF))])
-    assert encoder.decode(encoded) == "\0\x07\x7f\u0300\ufffd\U0010ffff"
-
-
-def test_training_does_not_stall_on_a_run_without_spaces(data_dir, encoder):
-    """A run of 2 MB took over 5 minutes, as each of the merges walked it."""
-    with gzip.open(data_dir / "hostile" / "B53-long-run.txt.gz", "rt", encoding="utf-8") as file:
-        run = file.read()
-    began = time.process_time()
-    data = shards.train_tokenizer([*SAMPLE, run, " " * 1_000_000, "1" * 1_000_000, "=_" * 500_000], 384)
-    assert time.process_time() - began < 20
-    assert shards.Tokenizer(data).vocab_size == 384
-
-
-@given(st.lists(st.tuples(st.sampled_from("aé東1٣-_ \n\u3000\x1c\x85"), st.sampled_from([1, 3, 255, 256, 257, 400]))))
-def test_texts_without_long_runs_are_told_apart_from_those_with(parts):
-    text = "".join(char * count for char, count in parts)
-    assert shards._without_long_runs(text) == shards._LONG_RUN.sub(shards._cut, text)
-
-
-def test_long_run_is_encoded_in_time(data_dir, encoder):
-    with gzip.open(data_dir / "hostile" / "B53-long-run.txt.gz", "rt", encoding="utf-8") as file:
-        run = file.read()
-    assert len(run) == 2_000_000
-    began = time.process_time()
-    (encoded,) = encoder.encode([run])
-    assert time.process_time() - began < 15
-    assert encoder.decode(encoded) == run
-
-
-@settings(max_examples=100, deadline=None)
-@given(text=st.text(max_size=60) | st.lists(st.sampled_from(["<|endoftext|>", "<|", "a"]), max_size=6).map("".join))
-def test_documents_come_back_and_end_with_their_only_eos(encoder, text):
-    (encoded,) = encoder.encode([text])
-    if text:
-        assert (encoded == encoder.eos_id).nonzero()[0].tolist() == [len(encoded) - 1]
-    else:
-        assert len(encoded) == 0
-    assert encoder.decode(encoded) == text
-
-
-def test_special_token_text_is_text(data_dir, encoder):
-    documents = [row["text"] for row in hostile_lines(data_dir, "B50-special-token-text.jsonl")]
-    stream = np.concatenate(encoder.encode(documents))
-    ends = (stream == encoder.eos_id).nonzero()[0].tolist()
-    assert len(ends) == 3
-    pieces = np.split(stream, [end + 1 for end in ends[:-1]])
-    assert [encoder.decode(piece) for piece in pieces] == documents
-    assert [encoder.has_special_text(d) for d in documents] == [True, True, False]
-
-
-def test_batches_do_not_change_the_tokens(encoder, monkeypatch):
-    whole = encoder.encode(SAMPLE[:9])
-    monkeypatch.setattr(shards, "ENCODE_BYTES", 50)
-    assert all(np.array_equal(a, b) for a, b in zip(whole, encoder.encode(SAMPLE[:9]), strict=True))
-    assert encoder.encode([]) == []
-
-
-def given_tokenizer(trained: bytes, eos: str, *, special: bool) -> bytes:
-    """A tokenizer.json as others make them: begins texts with a token, cuts them, pads them."""
-    described = json.loads(trained)
-    described["added_tokens"][0].update(content=eos, special=special)
-    vocabulary = described["model"]["vocab"]
-    vocabulary[eos] = vocabulary.pop("<|endoftext|>")
-    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(described))
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(f"{eos} $A", special_tokens=[(eos, 0)])
-    tokenizer.enable_truncation(4)
-    tokenizer.enable_padding(length=16)
-    return tokenizer.to_str().encode()
-
-
-@pytest.mark.parametrize("special", [True, False])
-def test_given_tokenizer_neither_begins_nor_cuts_nor_pads_documents(trained, encoder, special):
-    given = shards.Tokenizer(given_tokenizer(trained, "</s>", special=special))
-    assert (given.eos, given.eos_id) == ("</s>", 0)
-    text = "The end is </s> not here, but there: " + SAMPLE[0]
-    (encoded,) = given.encode([text])
-    assert (encoded == 0).sum() == 1
-    assert np.array_equal(encoded, encoder.encode([text])[0])
-
-
-def test_large_vocabulary_takes_four_bytes(trained):
-    described = json.loads(trained)
-    described["added_tokens"].append({**described["added_tokens"][0], "id": 65_535, "content": "<|last|>"})
-    described["model"]["vocab"]["<|last|>"] = 65_535
-    large = shards.Tokenizer(json.dumps(described).encode())
-    assert large.vocab_size == 65_536
-    assert large.dtype == np.dtype("<u4")
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"not json", "the tokenizer file cannot be read\nJSONDecodeError"),
-        (b"{}", "the tokenizer file cannot be read\nKeyError: 'added_tokens'"),
-        (b'{"added_tokens": [{"content": "<x>"}]}', "no end-of-text token\nexpected one of <|endoftext|>, .*'<x>'"),
-    ],
-)
-def test_file_that_is_no_tokenizer_is_refused(data, message):
-    with pytest.raises(UsageError, match=message.replace("|", "\\|")):
-        shards.Tokenizer(data)
+from corpusmill.tokens.tokenizer import Tokenizer, train_tokenizer
+from tests.corpusmill.tokens.test_tokenizer import SAMPLE
 
 
 def some_rows(rows: int, seq_len: int, dtype: str = "<u2", seed: int = 0) -> np.ndarray:
@@ -255,7 +120,8 @@ def test_truncated_shard_is_refused(tmp_path):
         shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
 
 
-def test_documents_come_back_from_packed_and_mapped_rows(tmp_path, encoder):
+def test_documents_come_back_from_packed_and_mapped_rows(tmp_path):
+    encoder = Tokenizer(train_tokenizer(SAMPLE, 384))
     documents = {bytes([i]) * 16: text for i, text in enumerate([*SAMPLE[:3], "", "short", SAMPLE[2] * 9])}
     encoded = encoder.encode(list(documents.values()))
     packed = pack_window(
