@@ -57,7 +57,7 @@ SIZES = Stage("sizes", 1, "Requests the sizes of listed files from servers, once
 SOURCE = Stage("source", 4, "Records the digest of a source file when it was read.")
 EXTRACT = Stage(
     "extract",
-    4,
+    5,
     "Reads a source file, with one outcome per record, and extracts the main text of its pages.",
     rows=("acquire", "extract"),
 )

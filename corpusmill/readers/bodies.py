@@ -34,7 +34,7 @@ _ZSTD_WINDOW = 8 * 2**20  # RFC 9659: what a browser must accept; more is refuse
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A decoded body, or the reason why there is none."""
+    """A decoded body, or the reason why there is none; then `data` is what could not be decoded."""
 
     data: bytes
     reason: Reason | None = None
@@ -87,7 +87,7 @@ def _decode_once(payload: bytes, name: str, max_bytes: int) -> Body:
     """One encoding undone; a body that plainly is not in it comes back as it is, or by the encoding it shows."""
     decoder = _DECODERS.get(name)
     if decoder is None:
-        return Body(payload) if _MARKUP.match(payload) else Body(b"", "unsupported_encoding")
+        return Body(payload, None if _MARKUP.match(payload) else "unsupported_encoding")
     try:
         decoded, ended = decoder(payload, max_bytes + 1)
     except _Broken:
@@ -95,11 +95,11 @@ def _decode_once(payload: bytes, name: str, max_bytes: int) -> Body:
             return Body(payload)
         instead = _sniffed(payload)
         if instead is None or instead is decoder:
-            return Body(b"", "bad_encoding")
+            return Body(payload, "bad_encoding")
         try:
             decoded, ended = instead(payload, max_bytes + 1)
         except _Broken:
-            return Body(b"", "bad_encoding")
+            return Body(payload, "bad_encoding")
     return Body(b"", "too_large") if len(decoded) > max_bytes else Body(decoded, cut=not ended)
 
 

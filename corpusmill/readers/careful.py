@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from corpusmill.readers.dialects import ARC, MAX_HEAD
 from corpusmill.readers.headers import split_http
-from corpusmill.readers.members import Archive, Junk, Member, members
+from corpusmill.readers.members import Archive, Junk, Member, first_unit, members
 from corpusmill.readers.numbers import whole_number
 from corpusmill.readers.records import CONTENT_TYPES, FileFacts, RawRecord, Reading, RecordFault, first
 
@@ -50,7 +50,7 @@ def _unit_records(unit: Member | Junk, reading: Reading) -> Iterator[RawRecord]:
         yield RawRecord(unit.offset, 0, "unknown", fault="damaged")
         return
     index = 0
-    while unit.skip_padding():
+    while unit.skip_padding() and not unit.at_unit():
         yield _Record(unit, unit.offset if unit.compressed else unit.tell(), index, reading).read()
         index += unit.compressed
     if index == 0 and unit.compressed and unit.fault:
@@ -139,19 +139,28 @@ class _Record:
         """Whether the head of another record is found in what was read of this one; then it is at hand again."""
         member, peek = self.member, self.member.peek()
         if len(content) == held:
-            cut = self.dialect.swallowed.search(content + gap + peek)
-            if cut is None or cut.end() >= len(content) + len(gap):
+            cut = self._swallowed(content + gap + peek, begin)
+            if cut is None or cut[1] >= len(content) + len(gap):
                 return False
-            member.back((content + gap)[cut.end() :])
-            self._content = content[: cut.start()]
+            member.back((content + gap)[cut[1] :])
+            self._content = content[: cut[0]]
             return True
-        cut = self.dialect.swallowed.search(content)
-        if not member.rewind(begin + (cut.end() if cut else max(0, len(content) - self.dialect.lookahead))):
+        cut = self._swallowed(content, begin)
+        if not member.rewind(begin + (cut[1] if cut else max(0, len(content) - self.dialect.lookahead))):
             return False
-        self._content = content[: cut.start()] if cut else None
+        self._content = content[: cut[0]] if cut else None
         if cut is None:
             member.skip_to_record()
         return True
+
+    def _swallowed(self, data: bytes, begin: int) -> tuple[int, int] | None:
+        """Where in a content the record really ends, and where the one begins that it took in."""
+        match = self.dialect.swallowed.search(data)
+        found = (match.start(), match.end()) if match else None
+        if self.member.compressed:
+            return found
+        unit = first_unit(self.member.archive, data, begin, 0, found[0] if found else len(data))
+        return found if unit is None else (len(self._without_ending(data[:unit])), unit)
 
     def _cut(self, headers: Mapping[str, str], content: bytes) -> RawRecord:
         """The record without what it took of the next one."""

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 
 from corpusmill.readers.bodies import join_chunks
-from corpusmill.readers.headers import HttpHead
+from corpusmill.readers.headers import HEAD_END, HttpHead
 
 _ALGORITHMS = {"md5": "md5", "sha1": "sha1", "sha256": "sha256", "sha512": "sha512", "blake2b": "blake2b"}
 
@@ -32,7 +32,10 @@ def digest_is_wrong(headers: Mapping[str, str], http: HttpHead, content: bytes, 
     if headers.get("warc-type", "").lower() == "revisit" or not _contradicts(stated, payload):
         return False  # a revisit states the digest of the payload that it left out
     chunked = "chunked" in (http.get("transfer-encoding") or "").lower()
-    return not (chunked and not _contradicts(stated, join_chunks(payload)[0]))
+    if chunked and not _contradicts(stated, join_chunks(payload)[0]):
+        return False
+    first = HEAD_END.search(content)  # of an interim answer, which some crawlers take for the whole head
+    return first is None or first.end() == len(content) - len(payload) or _contradicts(stated, content[first.end() :])
 
 
 def _contradicts(stated: str | None, data: bytes) -> bool:

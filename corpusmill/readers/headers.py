@@ -13,7 +13,9 @@ from corpusmill.readers.scan import plain_http_head
 
 HEAD_END = re.compile(rb"\n\r{0,2}\n")  # some writers end lines with two carriage returns; fields are stripped of them
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
+_CONNECTED = re.compile(rb"[^\r\n]*connection established", re.IGNORECASE)
 
+MAX_INTERIM = 10
 MAX_HEAD = 256 * 1024  # bytes of an HTTP head that are looked at; browsers refuse less
 MULTI = "\n"  # joins the values of a repeated header; cannot occur in one
 
@@ -123,7 +125,23 @@ def _parse_folded(text: str) -> dict[str, str]:
 
 
 def split_http(block: bytes) -> tuple[HttpHead, bytes]:
-    """Head and body of an HTTP response; a block without a status line is all body."""
+    """Head and body of an HTTP response; a block without a status line is all body.
+
+    An interim answer (100 Continue, 103 Early Hints) or that of a proxy to CONNECT stands before the response itself.
+    """
+    http, body = _split(block)
+    for _ in range(MAX_INTERIM):
+        if http.status is None or not (http.status // 100 == 1 or (http.status == 200 and body.startswith(b"HTTP/"))):
+            break
+        final = body[:64].lstrip(b"\r\n")
+        if not _STATUS.match(final) or (http.status == 200 and not _CONNECTED.match(block)):
+            break
+        block = body.lstrip(b"\r\n")
+        http, body = _split(block)
+    return http, body
+
+
+def _split(block: bytes) -> tuple[HttpHead, bytes]:
     code, end, begin, type_begin, type_end = plain_http_head(block, MAX_HEAD)
     if code >= 0:
         content_type = block[type_begin:type_end].decode("ascii").strip() if type_end else None

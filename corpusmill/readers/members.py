@@ -71,7 +71,8 @@ class Member:
 
     def __init__(self, archive: Archive, offset: int) -> None:
         self.archive, self.file, self.offset = archive, archive.file, offset
-        self._start, self._lookahead = archive.dialect.start, archive.dialect.lookahead
+        self._start, self._begins = archive.dialect.start, archive.dialect.begins
+        self._lookahead = archive.dialect.lookahead
         self.rewinds = 0
         self._open()
 
@@ -225,7 +226,16 @@ class Member:
         """Whether a record starts at hand."""
         if len(self.buffer) - self.position < self._lookahead:
             self.fill(self._lookahead, join=True)
-        return self._start.match(self.buffer, self.position) is not None
+        return self._begins.match(self.buffer, self.position) is not None
+
+    def at_unit(self) -> bool:
+        """Whether another unit begins at hand, so that this one ends here."""
+        return False
+
+    def find_start(self, end: int) -> int | None:
+        """Where, in the buffer before `end`, the next record or unit with a record begins."""
+        match = self._start.search(self.buffer, self.position, end)
+        return match.start() if match else None
 
     def peek(self) -> bytes:
         """As many of the next bytes as the beginning of a record may need."""
@@ -249,9 +259,9 @@ class Member:
         """Pass over what is no record, up to the next line that starts one or to the end; returns how many bytes."""
         start = self.tell()
         while True:
-            match = self._start.search(self.buffer, self.position)
-            if match:
-                self.position = match.start()
+            found = self.find_start(len(self.buffer))
+            if found is not None:
+                self.position = found
                 return self.tell() - start
             # a start may straddle the edge
             self.position = max(self.position, len(self.buffer) - self._lookahead)
@@ -262,14 +272,14 @@ class Member:
     def take_to_record(self, limit: int) -> bytes | None:
         """All up to the next record or the unit's end, if it is not more than `limit`; else None, and nothing taken."""
         self.fill(limit)
-        match = self._start.search(self.buffer, self.position, self.position + limit)
-        if match is None and len(self.buffer) - self.position >= limit:
+        found = self.find_start(self.position + limit)
+        if found is None and len(self.buffer) - self.position >= limit:
             return None
-        return self.take((match.start() if match else len(self.buffer)) - self.position)
+        return self.take((len(self.buffer) if found is None else found) - self.position)
 
 
 class PlainMember(Member):
-    """The rest of a file that is not compressed."""
+    """Records of a file that are not compressed, up to its end or to a compressed unit that holds a record."""
 
     compressed = False
 
@@ -287,6 +297,20 @@ class PlainMember(Member):
     def tell(self) -> int:
         """Position in the file."""
         return self.offset + self.consumed + self.position
+
+    def at_unit(self) -> bool:
+        """Whether a compressed unit with a record begins at hand."""
+        self.fill(4)
+        head = self.buffer[self.position : self.position + 4]
+        return is_compressed(head) and holds_record(self.archive, self.tell())
+
+    def find_start(self, end: int) -> int | None:
+        """Where the next record begins, plain or compressed."""
+        plain = super().find_start(end)
+        unit = first_unit(
+            self.archive, self.buffer, self.tell() - self.position, self.position, end if plain is None else plain
+        )
+        return plain if unit is None else unit
 
 
 class FrameMember(Member):
@@ -340,9 +364,13 @@ def members(archive: Archive, start: int = 0) -> Iterator[Member | Junk]:
                 position = member.end
                 continue
             found = _next_unit(archive, position + 1, magic)
-        elif archive.dialect.start.match(head):
-            yield PlainMember(archive, position)
-            return
+        elif archive.dialect.begins.match(head):
+            plain = PlainMember(archive, position)
+            yield plain
+            if plain.tell() == position:  # nobody has read it
+                return
+            position = plain.tell()
+            continue
         elif blank := len(head) - len(head.lstrip(PADDING)):
             position += blank
             continue
@@ -377,6 +405,12 @@ def _next_unit(archive: Archive, position: int, magic: bytes) -> int:
     return file.size
 
 
+def first_unit(archive: Archive, data: bytes, offset: int, begin: int, end: int) -> int | None:
+    """Where in `data[begin:end]`, which stands at `offset` of the file, a compressed unit with a record begins."""
+    found = (match.start() for match in _ANY_UNIT.finditer(data, begin, end))
+    return next((at for at in found if holds_record(archive, offset + at)), None)
+
+
 def is_compressed(head: bytes) -> bool:
     """Whether a compressed unit begins here."""
     return head.startswith(GZIP_MAGIC) or is_frame(head)
@@ -399,4 +433,4 @@ def holds_record(archive: Archive, offset: int) -> bool:
             return False
     else:
         text = head.removeprefix(BOM)
-    return archive.dialect.start.match(text.lstrip(PADDING)) is not None
+    return archive.dialect.begins.match(text.lstrip(PADDING)) is not None

@@ -19,7 +19,7 @@ from corpusmill.readers.charset import decode
 from corpusmill.readers.headers import media_type
 from corpusmill.readers.owner import OBJECTS, SENDS, may_say_so, objects_by_header, objects_by_meta, sends_on
 from corpusmill.readers.scan import survey
-from corpusmill.readers.screen import Media, classify, is_blank
+from corpusmill.readers.screen import Media, classify, is_blank, lies_about
 from corpusmill.readers.text import clean_text
 from corpusmill.readers.urls import UrlRules
 from corpusmill.readers.warc import FileFacts, RawRecord, read_records
@@ -139,7 +139,11 @@ def outcome(record: RawRecord, options: ReadOptions) -> Outcome:
         return Outcome(*place, media_type(declared), len(record.payload), stage=STAGE, reason=reason)
     body = decode_body(record.payload, record.http, options.max_payload_bytes)
     if body.reason is not None:
-        return Outcome(*place, media_type(declared), len(record.payload), stage=STAGE, reason=body.reason)
+        lie = lies_about(body.data) if body.reason in ("bad_encoding", "unsupported_encoding") else None
+        if lie == "text/plain" and body.reason == "unsupported_encoding":
+            lie = None  # it may be encoded as text
+        mime, reason = (lie, "not_html") if lie else (media_type(declared), body.reason)
+        return Outcome(*place, mime, len(record.payload), stage=STAGE, reason=reason)
     return _judged(place, record, body.data, declared, options)
 
 

@@ -14,8 +14,8 @@ SCAN = 2**20
 OVERLAP = 64
 HEAD = 16 * 1024
 _MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
-_RECORD = re.compile(rb"\r?\n\r?\n(?=WARC/\d\.\d{1,3}\r?\n[A-Za-z])")
-_VERSION = re.compile(rb"\s*WARC/\d\.\d{1,3}\r?\n")
+_RECORD = re.compile(rb"\r?\n\r?\n(?=WARC/\d\.\d{1,3}[ \t]{0,8}\r?\n[A-Za-z])", re.IGNORECASE)
+_VERSION = re.compile(rb"\s*WARC/\d\.\d{1,3}[ \t]{0,8}\r?\n", re.IGNORECASE)
 
 
 class Part(io.RawIOBase):

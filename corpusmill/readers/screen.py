@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from corpusmill.readers.headers import media_type
-from corpusmill.readers.scan import CONTROLS, HTML, SNIFFED
+from corpusmill.readers.scan import CONTROLS, HTML, SNIFFED, survey
 
 Kind = Literal["html", "text", "other"]
 
@@ -42,6 +42,8 @@ _BINARY = (
     (b"\x00asm", "application/wasm"),
     (b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
+ENCODED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""How bodies begin that gzip and zstd have made."""
 _TEXTUAL_MAGIC = (b"BM", b"MZ", b"ID3", b"GIF8")  # could begin a text too: only with a control byte behind
 
 _HTML_TAG = re.compile(
@@ -108,6 +110,18 @@ def _by_type(mime: str | None, payload: bytes, head: bytes, looks_html: bool) ->
     if mime == "text/plain":
         return Media("html", "text/html") if looks_html else Media("text", mime)
     return Media("other", mime)
+
+
+def lies_about(payload: bytes) -> str | None:
+    """The media type of a payload that its encoding's decoder refuses, if its bytes show that it was never encoded."""
+    head = payload[:SNIFFED].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if is_blank(payload) or payload.startswith(ENCODED):
+        return None
+    if (binary := _binary_type(head)) is not None:
+        return binary
+    if survey(payload) & CONTROLS:
+        return None
+    return "application/json" if _is_json(payload) else "application/xml" if head.startswith(b"<") else "text/plain"
 
 
 def is_blank(payload: bytes) -> bool:

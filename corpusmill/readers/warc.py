@@ -109,7 +109,7 @@ def _sound_records(archive: Archive, magic: bytes, reading: Reading) -> Generato
 
 def _begins_at(archive: Archive, offset: int) -> bool:
     """Whether a record begins with the unit at `offset`; plain files have no such trouble."""
-    return archive.file.read_at(offset, 5) == b"WARC/" or holds_record(archive, offset)
+    return archive.file.read_at(offset, 5).upper() == b"WARC/" or holds_record(archive, offset)
 
 
 def _from_fastwarc(found: Any, offset: int, reading: Reading) -> RawRecord | str | None:
