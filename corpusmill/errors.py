@@ -6,9 +6,11 @@ failed, 5 refused, 6 done but incomplete, 7 something outside is unavailable (st
 
 from __future__ import annotations
 
+from corpusmill.redact import redacted
+
 
 class MillError(Exception):
-    """An error with one clear message: what is wrong and where; why; what to do.
+    """An error with one clear message: what is wrong and where; why; what to do. Secrets are taken out of it.
 
     Args:
         what: first line: what is wrong and where.
@@ -20,6 +22,7 @@ class MillError(Exception):
     id = "internal"
 
     def __init__(self, what: str, why: str = "", do: str = "") -> None:
+        what, why, do = redacted(what), redacted(why), redacted(do)
         super().__init__(what, why, do)
         self.what, self.why, self.do = what, why, do
 

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import psutil
 
+from corpusmill.redact import redacted
+
 # Runs the command with a SIGTERM from the kernel should the flow be killed: prctl(PR_SET_PDEATHSIG, SIGTERM) outlives
 # exec. Done in the child's own interpreter, because a preexec_fn is unsafe in a process with threads.
 _TETHER = (
@@ -124,7 +126,7 @@ def supervise(
 
     Args:
         log: file for stdout and stderr, made or appended to.
-        on_line: gets each line; limit the rate there.
+        on_line: gets each line, without secrets; limit the rate there.
         watch: called at every poll; ends the command by raising.
 
     Returns:
@@ -150,13 +152,13 @@ def supervise(
                 seen |= descendants([child.pid]) if not ended else set()
                 *lines, rest = (rest + tail.read()).split(b"\n")
                 for line in lines:
-                    on_line(line.decode("utf-8", "replace").rstrip())
+                    on_line(redacted(line.decode("utf-8", "replace").rstrip()))
                 if ended:
                     break
                 watch()
                 time.sleep(poll_s)
             if rest:
-                on_line(rest.decode("utf-8", "replace").rstrip())
+                on_line(redacted(rest.decode("utf-8", "replace").rstrip()))
         finally:
             # Ranks live in sessions of their own: a signal to the group would miss them, so they are known by descent.
             stop([me] if me and child.poll() is None else [], grace_s)

@@ -14,6 +14,7 @@ from flows.run.announce import manifest_tag, tag_this_run
 from flows.run.artifacts import show_ingested
 from flows.run.batches import in_batches
 from flows.run.defaults import may_create, store_uri, workers
+from flows.run.faults import without_secrets
 from flows.run.request_limit import held
 
 
@@ -41,7 +42,12 @@ def ingest_crawl(recipe: str, store: str | None = None, set: list[str] = []) -> 
     wanted = load_recipe(recipe, set)
     uri = store_uri(store)
     where = open_store(uri, create=may_create(uri))
-    with recorded(where, "ingest-crawl", wanted.name) as record, held(), in_batches(workers()) as run:
+    with (
+        without_secrets(),
+        recorded(where, "ingest-crawl", wanted.name) as record,
+        held(),
+        in_batches(workers()) as run,
+    ):
         done = ingest(wanted, where, record.counting(run))
         record.manifest = done.digest if done.published else None
     added = [manifest.ingested.id for _, manifest in done.published]

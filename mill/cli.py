@@ -20,6 +20,7 @@ from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
 from corpusmill import __version__, extras
 from corpusmill.errors import MillError, Unavailable, UsageError
+from corpusmill.redact import guard_logs, redacted
 
 INTERRUPTED, TERMINATED, PIPE_CLOSED = 130, 143, 141
 
@@ -127,6 +128,7 @@ def run(argv: Sequence[str]) -> int:
     """
     flags = [word for word in argv if word.startswith("-")]
     as_json, verbose = "--json" in flags, "-v" in flags or "--verbose" in flags
+    guard_logs()
     before = signal.getsignal(signal.SIGTERM)
     try:
         signal.signal(signal.SIGTERM, _terminate)
@@ -142,7 +144,7 @@ def run(argv: Sequence[str]) -> int:
         return _say(UsageError(_usage(err), "", "See `mill --help`, or --help after the command."), as_json)
     except MillError as err:
         if verbose:
-            traceback.print_exc()
+            print(redacted(traceback.format_exc()), end="", file=sys.stderr)
         return _say(err, as_json)
     except KeyboardInterrupt:
         print("interrupted; finished work is stored; run the same command to resume", file=sys.stderr)
@@ -156,7 +158,7 @@ def run(argv: Sequence[str]) -> int:
     except Exception as err:
         outside = extras.missing(err) or _outside(err)
         if verbose:
-            traceback.print_exc()
+            print(redacted(traceback.format_exc()), end="", file=sys.stderr)
         return _say(outside or _our_fault(err), as_json)
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -205,7 +207,7 @@ def _outside(err: Exception) -> Unavailable | None:
 def _our_fault(err: Exception) -> MillError:
     handle, path = tempfile.mkstemp(prefix="mill-fault-", suffix=".txt")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("".join(traceback.format_exception(err)))
+        file.write(redacted("".join(traceback.format_exception(err))))
     return MillError(
         f"{type(err).__name__}: {err}",
         "This is an error in corpusmill, not in your input.",

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from corpusmill import extras
+from corpusmill.redact import redacted
 from flows.platform import supervisor
 from flows.platform.server import is_healthy
 from flows.run.defaults import may_create, store_uri
@@ -126,7 +127,7 @@ def demo(
 def document(platform: supervisor.Platform) -> dict[str, object]:
     """A platform as a JSON document."""
     return {
-        "api_url": platform.api_url,
+        "api_url": redacted(platform.api_url),
         "ui_url": platform.ui_url,
         "store": platform.store,
         "logs": str(platform.home / "logs"),
@@ -159,7 +160,10 @@ def describe(platform: supervisor.Platform) -> str:
     if supervisor.env_file_is_for(platform):
         lines.append(f"environment  {supervisor.env_file(platform.home)}, which Prefect reads in that folder")
     else:
-        lines += [f"environment  export {name}={value}" for name, value in platform.env.items()]
+        own = platform.owned  # what was given by the environment may hold a password, and is there already
+        lines += [
+            f"environment  export {name}={value if own else redacted(value)}" for name, value in platform.env.items()
+        ]
     wanted = {"train": " -p manifest=NAME"}
     lines += [
         f"run          prefect deployment run '{name}' --watch{wanted.get(name.partition('/')[0], '')}"

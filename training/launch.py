@@ -26,6 +26,7 @@ from corpusmill import errors, extras
 from corpusmill.errors import Incomplete, MillError, Unavailable
 from corpusmill.places import python_environment
 from corpusmill.processes import supervise
+from corpusmill.redact import redacted
 from corpusmill.store import Store
 from training import claims, commits
 from training.config import load_train_config
@@ -223,8 +224,8 @@ def _terminable() -> Iterator[None]:
 def _keep_log(store: Store, run_id: str, number: int, log: Path) -> None:
     if not log.exists():
         return
-    data = log.read_bytes()
-    store.put(f"runs/{run_id}/log.{number}.txt", data[-LOG_KEPT_BYTES:])
+    end = log.read_bytes()[-LOG_KEPT_BYTES:]
+    store.put(f"runs/{run_id}/log.{number}.txt", redacted(end.decode("utf-8", "replace")).encode())
 
 
 def train_ref(

@@ -25,6 +25,7 @@ from torch import nn
 
 import corpusmill
 from corpusmill.errors import CheckFailed, MillError
+from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
 from training import checkpoint, commits, parallel
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
@@ -267,6 +268,7 @@ def _write(path: Path, value: Mapping[str, Any]) -> None:
 
 def main(path: Path) -> int:
     """Train as the run file says; leaves result.json, or error.<rank>.json beside it. Returns the exit code."""
+    guard_logs()
     folder = path.parent
     try:
         spec, claim = RunSpec.read(path)
@@ -280,7 +282,7 @@ def main(path: Path) -> int:
         _write(folder / f"error.{os.environ.get('RANK', '0')}.json", error)
         return err.exit_code
     except Exception:
-        traceback.print_exc()
+        print(redacted(traceback.format_exc()), end="", file=sys.stderr)
         return 1
     return 0
 

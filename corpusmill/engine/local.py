@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from corpusmill.errors import Incomplete, MillError
+from corpusmill.redact import guard_logs
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -167,6 +168,7 @@ def _start(parent: int) -> None:
     The parent is watched by a thread: the kernel's parent-death signal would fire when the *thread* that made the
     worker ends, which may be one of a flow's short-lived task threads.
     """
+    guard_logs()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism

@@ -15,8 +15,9 @@ from botocore import exceptions as faults
 from urllib3 import HTTPHeaderDict
 
 from corpusmill.errors import MillError, Unavailable, UsageError
+from corpusmill.redact import redacted
 from corpusmill.store.backend import Absent, Transient
-from corpusmill.store.s3 import _AGAIN, _CREDENTIALS, _WIRE, _client, _surroundings, _without_secrets
+from corpusmill.store.s3 import _AGAIN, _CREDENTIALS, _WIRE, _client, _surroundings
 
 ANONYMOUS = "anonymous@"
 
@@ -36,7 +37,7 @@ class Answer:
         try:
             return bytes(self._body.read(amt)) if self._body else b""
         except _WIRE as err:
-            raise Transient(_without_secrets(str(err))) from err
+            raise Transient(redacted(str(err))) from None
 
     def stream(self, amt: int | None = None) -> Iterator[bytes]:
         """The rest, piece by piece."""
@@ -81,7 +82,7 @@ def get(url: str, headers: Mapping[str, str]) -> Answer:
     except faults.ClientError as err:
         return _refusal(err, url)
     except Exception as err:
-        raise _fault(err, url) from err
+        raise _fault(err, url) from None
     about = found["ResponseMetadata"]
     return Answer(about["HTTPStatusCode"], about["HTTPHeaders"], found["Body"])
 
@@ -100,12 +101,12 @@ def page(root: str, token: str | None) -> Page:
     except faults.ClientError as err:
         refusal = _refusal(err, root)
         if refusal.status in (403, 404):
-            raise Absent(refusal.headers["x-said"]) from err
+            raise Absent(refusal.headers["x-said"]) from None
         if refusal.status == 429 or refusal.status >= 500:
-            raise Transient(refusal.headers["x-said"]) from err
-        raise Unavailable(f"{root} cannot be listed", refusal.headers["x-said"]) from err
+            raise Transient(refusal.headers["x-said"]) from None
+        raise Unavailable(f"{root} cannot be listed", refusal.headers["x-said"]) from None
     except Exception as err:
-        raise _fault(err, root) from err
+        raise _fault(err, root) from None
     entries = tuple((item["Key"][len(prefix) :], item["Size"]) for item in found.get("Contents", ()))
     return Page(entries, found.get("NextContinuationToken") if found.get("IsTruncated") else None)
 
@@ -135,11 +136,11 @@ def _refusal(err: faults.ClientError, url: str) -> Answer:
     """What the server answers instead, with its words in the header `x-said`."""
     about, said = err.response.get("ResponseMetadata", {}), err.response.get("Error", {})
     code, status = str(said.get("Code", "")), int(about.get("HTTPStatusCode", 0))
-    words = _without_secrets(f"{code} (HTTP {status}): {said.get('Message', '')}")
+    words = redacted(f"{code} (HTTP {status}): {said.get('Message', '')}")
     if code in _AGAIN:
-        raise Transient(words) from err
+        raise Transient(words) from None
     if code in _CREDENTIALS:
-        raise _credentials(url, words) from err
+        raise _credentials(url, words) from None
     return Answer(status, {**about.get("HTTPHeaders", {}), "x-said": words})
 
 
@@ -147,9 +148,9 @@ def _fault(err: Exception, url: str) -> Exception:
     if isinstance(err, (faults.NoCredentialsError, faults.PartialCredentialsError, faults.CredentialRetrievalError)):
         return _credentials(url, str(err))
     if isinstance(err, _WIRE):
-        return Transient(_without_secrets(str(err)))
+        return Transient(redacted(str(err)))
     if isinstance(err, faults.ParamValidationError):
-        return UsageError(f"{url!r} is not a bucket URL", _without_secrets(str(err)), "Check source.*.root.")
+        return UsageError(f"{url!r} is not a bucket URL", str(err), "Check source.*.root.")
     return err
 
 

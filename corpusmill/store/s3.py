@@ -12,7 +12,6 @@ import base64
 import builtins
 import functools
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from botocore import exceptions as faults
 from botocore.config import Config
 
 from corpusmill.errors import CheckFailed, MillError, Unavailable, UsageError
+from corpusmill.redact import redacted
 from corpusmill.store.backend import COPY_BYTES, Absent, Backoff, Exists, Source, Stat, Transient
 
 MAX_OBJECT_BYTES = 512 << 20  # the SHA-256 of a multipart object is not that of its bytes, so objects are written whole
@@ -50,8 +50,12 @@ class S3Backend:
         """From `bucket/prefix`, after one request that shows that server, bucket and credentials are right."""
         bucket, _, prefix = address.partition("/")
         prefix = prefix.strip("/")
-        if not bucket or "//" in prefix:
-            raise UsageError(f"s3://{address} is not a store URI.", "Expected s3://bucket/prefix.", "Check --store.")
+        if not bucket or "//" in prefix or "@" in bucket or ":" in bucket:
+            raise UsageError(
+                f"s3://{address} is not a store URI.",
+                "Expected s3://bucket/prefix.",
+                "Check --store; server and keys are set in the environment: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID.",
+            )
         backend = cls(_client(os.getpid(), *_surroundings()), bucket, f"{prefix}/" if prefix else "")
         backend.retry_for_s = FIRST_CONTACT_S
         backend._call("list_objects_v2", Prefix=backend.prefix, MaxKeys=1)
@@ -147,16 +151,16 @@ class S3Backend:
         try:
             return request()
         except faults.ClientError as err:
-            raise self._answered(err) from err
+            raise self._answered(err) from None  # what the SDK says has addresses in it, with their secrets
         except (faults.NoCredentialsError, faults.PartialCredentialsError, faults.CredentialRetrievalError) as err:
-            raise self._credentials(str(err)) from err
+            raise self._credentials(str(err)) from None
         except _WIRE as err:
-            raise Transient(_without_secrets(str(err))) from err
+            raise Transient(redacted(str(err))) from None
 
     def _answered(self, err: faults.ClientError) -> Exception:
         code = str(err.response.get("Error", {}).get("Code", ""))
         status = int(err.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        said = f"{code} (HTTP {status}): {err.response.get('Error', {}).get('Message', '')}"
+        said = redacted(f"{code} (HTTP {status}): {err.response.get('Error', {}).get('Message', '')}")
         if status == 412:
             return Exists(said)
         if code == "NoSuchBucket":
@@ -234,12 +238,7 @@ def _client(pid: int, *surroundings: str | None, anonymous: bool = False) -> Any
     except (faults.BotoCoreError, ValueError) as err:
         raise UsageError(
             "The S3 configuration cannot be used.",
-            _without_secrets(str(err)),
+            redacted(str(err)),
             "Check AWS_ENDPOINT_URL, AWS_PROFILE and region.",
-        ) from err
+        ) from None
     return client
-
-
-def _without_secrets(text: str) -> str:
-    """The SDK's messages name the URL; drop its query, which may hold a signature, and a password before the host."""
-    return re.sub(r"\?[^\s\"']*", "", re.sub(r"//[^/@\s]*@", "//", text))

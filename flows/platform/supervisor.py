@@ -24,6 +24,7 @@ from pathlib import Path
 
 from corpusmill.errors import Unavailable
 from corpusmill.processes import Proc, alive, identify, stop
+from corpusmill.redact import redacted
 from flows.platform.server import (
     Address,
     child_env,
@@ -72,8 +73,8 @@ class Platform:
 
     @property
     def ui_url(self) -> str:
-        """What to open in a browser."""
-        return self.api_url.removesuffix("/api")
+        """What to open in a browser; of a server that was given, without a password."""
+        return redacted(self.api_url).removesuffix("/api")
 
     @property
     def processes(self) -> list[Proc]:

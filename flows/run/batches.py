@@ -21,6 +21,7 @@ from prefect.tasks import exponential_backoff
 
 from corpusmill.engine.local import Engine
 from corpusmill.errors import Unavailable
+from flows.run.faults import without_secrets
 from tasks.batches import Batches
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def is_transient(task: object, run: TaskRun, state: State[Any]) -> bool:
 def run_batch(stage: str, number: int, of: int, units: int, work: Callable[[], None]) -> dict[str, int]:
     """One batch. The results go to the flow through `work`: Prefect sees counts only."""
     began = time.monotonic()
-    work()
+    with without_secrets():
+        work()
     get_run_logger().info("%s: batch %d of %d, %d units in %.1f s", stage, number, of, units, time.monotonic() - began)
     return {"units": units}
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from corpusmill.errors import MillError
+from corpusmill.redact import redacted
 
 _heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
 
@@ -28,7 +29,7 @@ def heard() -> Iterator[list[str]]:
 
 
 def say(sentence: str) -> None:
-    """Add a note, if a block of `heard` collects them."""
-    said = _heard.get()
+    """Add a note, without secrets, if a block of `heard` collects them."""
+    said, sentence = _heard.get(), redacted(sentence)
     if said is not None and sentence not in said:
         said.append(sentence)

@@ -131,8 +131,11 @@ def test_cancelling_a_build_ends_its_workers_and_leaves_no_process(
 def test_a_recipe_with_a_fault_fails_with_all_of_it_in_the_message_and_is_told_to_the_webhook(
     client: SyncPrefectClient, run: Run, alerts: Alerts
 ) -> None:
-    failed = until_final(client, run("build-dataset/demo", recipe="demo", set=["pack.seq_length=5"]))
+    faults = ["pack.seq_length=5", "source.demo.root=['http://me:CANARYPW@host/?sig=CANARYSIG']"]
+    failed = until_final(client, run("build-dataset/demo", recipe="demo", set=faults))
     assert failed.state.is_failed()
+    assert "CANARY" not in failed.state.message
+    assert "CANARY" not in "".join(logs_of(client, failed))
     assert "pack.seq_length: unknown key" in failed.state.message
     deadline = time.monotonic() + 30
     while not [alert for alert in alerts.told if alert["run"] == str(failed.id)]:

@@ -74,7 +74,7 @@ def _host(url: str, target: str) -> str:
         parts = urlsplit(target)
         parts.port  # noqa: B018  raises for what is no port
     except ValueError as err:
-        raise Unavailable(f"{target} is not a URL", str(err)) from err
+        raise Unavailable(f"{target} is not a URL", str(err)) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         what = f"{target} cannot be read" if target == url else f"{url} redirects to {target}"
         raise Unavailable(what, "only http and https are followed")

@@ -229,7 +229,7 @@ def _opened(url: str, headers: dict[str, str], retries: Retries) -> Iterator[Res
     root = allowed_hosts.check_source(url)
     place, private = url, root
     for _ in range(MAX_REDIRECTS + 1):
-        with rate_limit.turn(urlsplit(place).netloc, private, retries.sleep):
+        with rate_limit.turn(host_of(place), private, retries.sleep):
             response = _request(place, headers, private)
             try:
                 if response.status not in REDIRECTS:
@@ -237,16 +237,21 @@ def _opened(url: str, headers: dict[str, str], retries: Retries) -> Iterator[Res
                     response.release_conn()
                     return
             except urllib3.exceptions.HTTPError as err:
-                raise Again(str(err)) from err
+                raise Again(str(err)) from None  # what the library says has the address in it, with its secrets
             finally:
                 response.close()
         try:
             target = urljoin(place, response.headers.get("Location", ""))
         except ValueError as err:
-            raise Unavailable(f"{url} redirects to what is not a URL", str(err)) from err
+            raise Unavailable(f"{url} redirects to what is not a URL", str(err)) from None
         private = allowed_hosts.check_redirect(url, target, root)
         place = target
     raise Unavailable(f"{url} redirects more than {MAX_REDIRECTS} times")
+
+
+def host_of(url: str) -> str:
+    """Host and port of a URL, without what stands before them."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.BaseHTTPResponse:
@@ -263,9 +268,9 @@ def _request(place: str, headers: dict[str, str], private: bool) -> urllib3.Base
             enforce_content_length=False,  # the callers compare lengths; here "+5" would count as one
         )
     except (urllib3.exceptions.LocationValueError, UnicodeError) as err:
-        raise Unavailable(f"{place} is not a URL", str(err)) from err
+        raise Unavailable(f"{place} is not a URL", str(err)) from None
     except urllib3.exceptions.HTTPError as err:
-        raise Again(str(err)) from err
+        raise Again(str(err)) from None
 
 
 def _judge(response: Response, url: str) -> None:
@@ -274,7 +279,7 @@ def _judge(response: Response, url: str) -> None:
     if response.status in RETRIED:
         asked = _retry_after_s(response.headers.get("Retry-After"))
         if asked:
-            host = s3.host(url) if s3.is_bucket(url) else urlsplit(url).netloc
+            host = s3.host(url) if s3.is_bucket(url) else host_of(url)
             rate_limit.bucket(host, private=True).close(min(asked, DEFAULT.max_wait_s))
         raise Again(f"the server answers {response.status}", asked)
     if response.status in MISSING:

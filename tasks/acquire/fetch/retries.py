@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from corpusmill.errors import Unavailable
+from corpusmill.redact import redacted
 from tasks.acquire.fetch import rate_limit
 from tasks.acquire.fetch.checksums import Checksums
 
@@ -40,7 +41,7 @@ class Again(Exception):
     """This attempt failed in a way that may be temporary."""
 
     def __init__(self, why: str, retry_after_s: float | None = None) -> None:
-        super().__init__(why)
+        super().__init__(redacted(why))
         self.retry_after_s = retry_after_s
 
 

@@ -31,7 +31,7 @@ def host(url: str) -> str:
     """The server that is asked, for its token bucket."""
     from corpusmill.store import objects
 
-    return urlsplit(objects.endpoint(url)).netloc
+    return urlsplit(objects.endpoint(url)).netloc.rpartition("@")[2]
 
 
 @contextmanager
@@ -85,5 +85,7 @@ def _turn(url: str, retries: Retries) -> Iterator[None]:
     from corpusmill.store import objects
 
     endpoint = objects.endpoint(url)
-    with rate_limit.turn(urlsplit(endpoint).netloc, allowed_hosts.check_source(endpoint), retries.sleep):
+    with rate_limit.turn(
+        urlsplit(endpoint).netloc.rpartition("@")[2], allowed_hosts.check_source(endpoint), retries.sleep
+    ):
         yield
