@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from corpusmill.config.defaults import DEFAULT_STORE
 from corpusmill.plain_text import human_bytes, table
 from mill.common import InStore, noted
+from mill.paths import on_this_machine
 
 if TYPE_CHECKING:
     from corpusmill import config
@@ -192,7 +193,7 @@ def export(
     ref: Annotated[str, Parameter(help="Name, name@digest, or a whole digest.")],
     /,
     *,
-    out: Annotated[Path, Parameter(name=("-o", "--out"), help="Folder to write to.")],
+    out: Annotated[Path, Parameter(name=("-o", "--out"), validator=on_this_machine, help="Folder to write to.")],
     format_: Annotated[str, Parameter(name="--format", help="File format: jsonl.")] = "jsonl",
     all_: Annotated[
         bool, Parameter(name="--all", help="Every record that was read, with where and why it ended.")

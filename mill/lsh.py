@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from corpusmill.errors import UsageError
 from corpusmill.plain_text import table
 from mill.common import Output
+from mill.paths import on_this_machine
 
 
 def lsh(
@@ -17,7 +18,9 @@ def lsh(
     threshold: Annotated[float, Parameter(help="Documents with at least this similarity are duplicates.")] = 0.8,
     num_perm: Annotated[int, Parameter(help="Permutations per signature.")] = 112,
     recall: Annotated[float, Parameter(help="Minimum probability to find a pair of exactly this similarity.")] = 0.9,
-    svg: Annotated[Path | None, Parameter(help="Also draw the S-curves to this file.")] = None,
+    svg: Annotated[
+        Path | None, Parameter(validator=on_this_machine, help="Also draw the S-curves to this file.")
+    ] = None,
     options: Output = Output(),
 ) -> None:
     """Recommend bands x rows, and draw the S-curve with the areas of false positives and false negatives.

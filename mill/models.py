@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.plain_text import human_bytes, table
 from mill.common import InStore, Output
+from mill.paths import on_this_machine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,12 @@ Sources = Annotated[
 ]
 Field = Annotated[str, Parameter(help="Column with the text, in JSON lines and Parquet files.")]
 ModelFile = Annotated[
-    Path, Parameter(name=("-o", "--output"), help="Path of the model to write; its card is written beside it.")
+    Path,
+    Parameter(
+        name=("-o", "--output"),
+        validator=on_this_machine,
+        help="Path of the model to write; its card is written beside it.",
+    ),
 ]
 Name = Annotated[str, Parameter(help="Name of the model in its card; default: the file's name.")]
 Files = Annotated[tuple[str, ...], Parameter(help="Files, folders or datasets with texts.")]
@@ -97,7 +103,7 @@ def perplexity_train(
             help="Leave out n-grams that occur at most this often: for 1 word, 2 words, 3 and more; default: 0,0,1."
         ),
     ] = None,
-    arpa: Annotated[Path | None, Parameter(help="Also write an ARPA file.")] = None,
+    arpa: Annotated[Path | None, Parameter(validator=on_this_machine, help="Also write an ARPA file.")] = None,
     field: Field = "text",
     options: InStore = InStore(),
 ) -> None:

@@ -17,9 +17,11 @@ from flows.platform import supervisor
 from flows.platform.server import is_healthy
 from flows.run.defaults import may_create, store_uri
 from mill.common import Output
+from mill.paths import on_this_machine
 
 HOME = Path(".corpusmill")
 """Of the working folder: the server's database, logs and state."""
+Home = Annotated[Path, Parameter(validator=on_this_machine)]
 
 
 def up(
@@ -27,7 +29,7 @@ def up(
     host: str = "127.0.0.1",
     port: int | None = None,
     store: str | None = None,
-    home: Path = HOME,
+    home: Home = HOME,
     options: Output = Output(),
 ) -> None:
     """Start the Prefect server, pools, deployments and workers, and leave them running.
@@ -65,7 +67,7 @@ def up(
     options.answer(document(platform), describe(platform))
 
 
-def down(*, home: Path = HOME, options: Output = Output()) -> None:
+def down(*, home: Home = HOME, options: Output = Output()) -> None:
     """Stop what `mill up` started: workers first, then the server.
 
     Args:
@@ -79,7 +81,7 @@ def down(*, home: Path = HOME, options: Output = Output()) -> None:
     options.answer({"stopped": found is not None}, "stopped" if found else "nothing is running")
 
 
-def status(*, home: Path = HOME, options: Output = Output()) -> None:
+def status(*, home: Home = HOME, options: Output = Output()) -> None:
     """Show what is running, and where.
 
     Args:
@@ -105,7 +107,7 @@ def demo(
     no_server: Annotated[bool, Parameter(negative=())] = False,
     store: str | None = None,
     keep: Annotated[bool, Parameter(negative=())] = False,
-    home: Path = HOME,
+    home: Home = HOME,
     options: Output = Output(),
 ) -> None:
     """Make a sample crawl, build a dataset from it, train on it, and show where everything came from.

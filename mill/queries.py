@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -16,8 +15,6 @@ from corpusmill.plain_text import table
 from mill.build import Recipe, Set, Workers, processes
 from mill.common import InStore, noted
 from mill.datasets import Ref
-
-WIDTH = 110
 
 
 def whatif(
@@ -96,13 +93,9 @@ def _signed(now: int, was: int) -> str:
 
 
 def _sample_lines(says: str, sample: Mapping[str, Any]) -> list[str]:
-    from corpusmill.dataset.rejects import plain
+    from corpusmill.dataset.rejects import excerpt, plain
 
-    bar = "  | "
-    text = textwrap.wrap(
-        plain(sample["text"]), WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ..."
-    )
-    return [f"{says}: {plain(sample['url'] or '(no URL)')}", *text]
+    return [f"{says}: {plain(sample['url'] or '(no URL)')}", *excerpt(sample["text"])]
 
 
 def quantiles(

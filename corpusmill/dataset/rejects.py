@@ -11,6 +11,9 @@ from corpusmill.errors import NotFound, UsageError
 from corpusmill.store import Store
 
 WIDTH = 110
+BAR = "  | "
+EXCERPT_LINES = 8
+"""Lines of a text that are shown; what is cut off is marked."""
 
 
 def sample(store: Store, manifest: Manifest, reason: str | None, number: int) -> list[dict[str, Any]]:
@@ -65,13 +68,23 @@ def _one(row: Mapping[str, Any]) -> str:
     if row["similarity"] is not None:
         facts.append(f"similarity {row['similarity']:.3f}")
     lines.append("  " + "; ".join(facts))
-    text, bar = plain(row["text"] or ""), "  | "
-    lines += textwrap.wrap(text, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
+    lines += excerpt(row["text"] or "")
     if row.get("keeper_text"):
         lines.append(f"  kept: {plain(row['keeper_url'] or '(no URL)')}")
-        kept = plain(row["keeper_text"])
-        lines += textwrap.wrap(kept, WIDTH, initial_indent=bar, subsequent_indent=bar, max_lines=4, placeholder=" ...")
+        lines += excerpt(row["keeper_text"])
     return "\n".join(lines)
+
+
+def excerpt(text: str) -> list[str]:
+    """The beginning of a text behind bars: its own lines, long ones wrapped, several empty ones as one."""
+    shown: list[str] = []
+    for line in text.strip().splitlines():
+        wrapped = textwrap.wrap(plain(line), WIDTH - len(BAR)) or [""]
+        shown += wrapped if wrapped != [""] or shown[-1] else []
+        if len(shown) > EXCERPT_LINES:
+            shown = [*shown[: EXCERPT_LINES - 1], f"{shown[EXCERPT_LINES - 1]} ..."]
+            break
+    return [f"{BAR}{line}".rstrip() for line in shown]
 
 
 def plain(text: str) -> str:

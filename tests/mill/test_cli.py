@@ -9,7 +9,9 @@ import resource
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -56,6 +58,39 @@ def test_both_names_of_the_command_work():
     for name in ("mill", "corpusmill"):
         done = subprocess.run([MILL.with_name(name), "--version"], capture_output=True, text=True, check=True)
         assert done.stdout.strip()
+
+
+WRITING = [
+    ["export", "x", "-o"],
+    ["lsh", "--svg"],
+    ["quality", "train", "--positive", "p", "--negative", "n", "-o"],
+    ["perplexity", "train", "--text", "t", "-o"],
+    ["perplexity", "train", "--text", "t", "-o", "m", "--arpa"],
+    ["perplexity", "convert", "a.arpa", "-o"],
+    *(["demo", "--home"], ["up", "--home"], ["down", "--home"], ["status", "--home"]),
+]
+
+
+@pytest.mark.parametrize("argv", WRITING, ids=" ".join)
+@pytest.mark.parametrize("address", ["s3://bucket/out", "S3://bucket", "file:///tmp/out", "https://host/x"])
+def test_an_address_is_no_path_to_write_to(capsys, tmp_path, argv, address):
+    """A folder called `s3:` was made."""
+    code, out, err = said(capsys, *argv, address)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error[usage] {address.replace(':///', '://')} is an address, not a path\n  expected a file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_verb_that_writes_a_file_was_tried():
+    paths = set()
+    for target, _ in (*cli.COMMANDS.values(), *(verb for _, verbs in cli.GROUPS.values() for verb in verbs.values())):
+        module, _, name = target.partition(":")
+        verb = getattr(import_module(module), name)
+        hints = get_type_hints(verb, include_extras=True)
+        paths |= {(name, key) for key, hint in hints.items() if Path in (get_args(hint) or (hint,))[:1]}
+        paths |= {(name, key) for key, hint in hints.items() if "pathlib" in repr(hint) and "validator" in repr(hint)}
+    read = {("quality_score", "model"), ("perplexity_score", "model"), ("perplexity_convert", "arpa")}
+    assert len(paths - read) == len(WRITING)
 
 
 @pytest.mark.parametrize(
