@@ -41,6 +41,7 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     from corpusmill.config import load_recipe
     from corpusmill.store import open_store
     from tasks.chain import build
+    from tasks.changed import said
     from tasks.traffic import recorded
 
     log = get_run_logger()
@@ -55,7 +56,7 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     ):
         built = build(wanted, where, record.counting(run))
         record.manifest = built.digest
-    for line in record.lines():
+    for line in (*record.lines(), *filter(None, [said(built.changed, "in the newest dataset before")])):
         log.info("%s", line)
     tag_this_run([manifest_tag(built.digest), f"dataset:{built.name}"])
     show_dataset(built.name, built.digest, built.manifest, where.uri, sample_of_rejects(where, built.manifest))

@@ -51,6 +51,7 @@ def build(
 
     # Imported last: it takes a second, and wrong input should be reported at once.
     from tasks.chain import build as run_chain
+    from tasks.changed import said as changes
 
     with _running(store, "build", wanted.name, workers) as (record, run):
         built = run_chain(wanted, store, run)
@@ -71,11 +72,12 @@ def build(
             "partitions": partitions,
             "units_run": units_run,
             "units_reused": units_reused,
+            "changed": built.changed,
             **record.to_json(),
         },
         f"{lines}\n\n{near_duplicates(built.manifest)}\n\n{packed}\n"
         f"{units_run:,} units run, {units_reused:,} reused\n"
-        f"{record.text()}{built.name}@{built.digest}",
+        f"{_line(changes(built.changed, 'in the newest dataset before'))}{record.text()}{built.name}@{built.digest}",
     )
 
 
@@ -126,6 +128,10 @@ def ingest(
     )
 
 
+def _line(sentence: str) -> str:
+    return f"{sentence}\n" if sentence else ""
+
+
 def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> None:
     """Show what a recipe has to read and do, and what is already done. Nothing is written."""
     from corpusmill.config import load_recipe
@@ -148,6 +154,7 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
 
 def _plan_text(planned: Mapping[str, Any]) -> str:
     """A plan as text."""
+    from tasks.changed import said as changes
 
     def size(value: int | None, sampled: bool) -> str:
         return "unknown" if value is None else ("about " if sampled else "") + human_bytes(value)
@@ -176,6 +183,7 @@ def _plan_text(planned: Mapping[str, Any]) -> str:
         f"task runs   {flows} (of {runs['most']} at most)\n"
         f"core-hours  about {said['extract']} to extract, {said['judge_to_pack']} from judging to packing\n"
         f"duplicates  {_deduplication(planned['deduplicate'])}"
+        + "".join(f"\nchanged     {line}" for line in [changes(planned["changed"], "in the newest dataset")] if line)
     )
 
 

@@ -95,13 +95,30 @@ def lineage(ref: Ref, /, *, options: InStore = InStore()) -> None:
     options.answer(chain, lineages.written_out(chain))
 
 
-def verify(ref: Ref, /, *, options: InStore = InStore()) -> None:
+def verify(
+    ref: Ref,
+    /,
+    *,
+    sources: Annotated[
+        bool, Parameter(help="Also name the source files that have other bytes now; hashes those that were written to.")
+    ] = False,
+    options: InStore = InStore(),
+) -> None:
     """Check every digest, row and count of a dataset; exit code 4 with the first error."""
     from corpusmill.dataset.verify import verify as check
 
     data = options.dataset(ref)
     checked = check(data.store, data.manifest)
     document: dict[str, Any] = {"manifest": data.digest, "ok": True, "checked": checked}
+    now = ""
+    if sources:
+        from tasks.changed import said, said_gone
+        from tasks.origins import changed_files
+
+        changed, gone = changed_files(data.digest, data.manifest, data.store)
+        document |= {"changed": changed, "gone": gone}
+        now = "".join(f"\n{line}" for line in (said(changed, "in this dataset"), said_gone(gone)) if line)
+        now = now or "\nIts source files are as they were."
     shown = f"{checked['objects']:,} objects of {human_bytes(checked['bytes'])}"
     rest = f"{checked['documents']:,} documents, {checked['tokens']:,} tokens"
-    options.answer(document, f"{data.short}: sound. Checked {shown}: {rest}.")
+    options.answer(document, f"{data.short}: sound. Checked {shown}: {rest}.{now}")

@@ -15,7 +15,7 @@ from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound
 from corpusmill.store import Receipt, Store
-from tasks import acquire, decide, dedup, extract, pack, stages, tokenizer
+from tasks import acquire, changed, decide, dedup, extract, origins, pack, stages, tokenizer
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.decontaminate import exemption, screen
@@ -35,6 +35,8 @@ class Built:
     manifest: Manifest
     units_run: dict[str, int]
     units_reused: dict[str, int]
+    changed: tuple[str, ...] = ()
+    """Files (`source/locator`) that have other bytes than in the newest dataset of this name before."""
 
 
 def build(recipe: Recipe, store: Store, run: Runner) -> Built:
@@ -51,6 +53,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     groups.groups_of(recipe)
     extract.url_rules(recipe)
     tally, run = Count(), finished_first(run, store)
+    before = changed.newest(recipe.name, store)
     units = acquire.plan(recipe, store)
     if not units:
         raise NotFound(
@@ -94,7 +97,9 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     ]
     parts = Parts(trail, planted, sources, shards, exact, near, vocabulary, packs, earlier, repeated, exempted.receipts)
     digest, manifest = publish(recipe, parts, store)
-    return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused))
+    origins.keep(digest, recipe, store)
+    other = changed.differing(before, manifest.inputs)
+    return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused), other)
 
 
 def steps(place: str, *receipts: Receipt) -> list[Step]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import RuleFile
-from corpusmill.errors import Refused
+from corpusmill.errors import Unavailable
 from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
 from corpusmill.models import model_digest, model_path
@@ -27,7 +27,7 @@ from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
 from corpusmill.store.file_state import while_unchanged
 from tasks import acquire, stages
-from tasks.acquire import SourceUnit
+from tasks.acquire import SourceUnit, notes
 from tasks.tally import Tally
 from tasks.units import Done, begin, once
 
@@ -49,38 +49,38 @@ DOCUMENT_FIELDS = (*_KNOWN, "code_language")
 def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done, Done]:
     """Receipts of one source file: what was read (facts `source`), and its records and documents.
 
+    Other bytes are another input: what was made of the bytes before stays, and is not used. A file that was only
+    touched, or that no note speaks of, is hashed again, and nothing else (tasks/acquire/notes.py).
+
     Raises:
-        Unavailable: the file or its source is unavailable.
-        Refused: the file has other bytes than when it was read before.
+        Unavailable: the file or its source is unavailable, or somebody writes to the file while it is read.
     """
-    unit, seen = units_of(source, recipe)
-    if (receipt := store.receipt(unit)) and (read_before := store.receipt(seen)):
-        return Done(read_before, reused=True), Done(receipt, reused=True)
+    if known := notes.known(source, store):
+        unit, seen = units_of(source, known.sha256, recipe)
+        if (receipt := store.receipt(unit)) and (read_before := store.receipt(seen)):
+            return Done(read_before, reused=True), Done(receipt, reused=True)
     begin()
     with acquire.fetched(source, recipe) as file:
-        known = once(store, seen, lambda: _note(seen, source, file, store))
-        noted: Any = known.receipt.facts["source"]
-        if noted["sha256"] != file.sha256:
-            raise Refused(
-                f"{source.locator} of source {source.source!r} has changed since it was read",
-                f"expected sha256 {noted['sha256'][:16]}, found {file.sha256[:16]}",
-                "Give the new state of the source another snapshot name, or use a new store.",
-            )
-        return known, once(store, unit, lambda: _extract(unit, source, file, recipe, store))
+        unit, seen = units_of(source, file.sha256, recipe)
+        read = once(store, seen, lambda: _note(seen, source, file, store))
+        made = once(store, unit, lambda: _extract(unit, source, file, recipe, store))
+        notes.keep(source, file, store)
+        return read, made
 
 
-def units_of(source: SourceUnit, recipe: Recipe) -> tuple[Unit, Unit]:
-    """The unit that extracts a source file, and the one that records which bytes were read."""
+def units_of(source: SourceUnit, sha256: str, recipe: Recipe) -> tuple[Unit, Unit]:
+    """The unit that extracts a source file with these bytes, and the one that records which bytes were read."""
     rules = url_rules(recipe)
     config: dict[str, Any] = {"source": acquire.identity(source, recipe), "extract": recipe.extract.what()}
     if recipe.extract.verify_digests:
         config["verify_digests"] = True
     made = stages.EXTRACT.unit(
         {**config, "urls": rules.digest} if rules else config,
+        (sha256,),
         models=model_digests(recipe),
         libraries=acquire.libraries(source, recipe),
     )
-    return made, stages.SOURCE.unit(source.identity())
+    return made, stages.SOURCE.unit(source.identity(), (sha256,))
 
 
 def model_digests(recipe: Recipe) -> dict[str, str]:
@@ -165,6 +165,12 @@ def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Reci
                     extractors[row.extractor] += 1
             _write(records, [row.record() for row in rows], schema.RECORDS)
             _write(documents, [row.document() for row in rows if row.text is not None], schema.DOCUMENTS)
+    if not file.unchanged():
+        raise Unavailable(
+            f"{source.locator} of source {source.source!r} was written to while it was read",
+            "what was read may be of two states of the file",
+            "Run again when nobody writes to it.",
+        )
     read = facts.as_dict()
     return store.commit(
         unit,

@@ -22,7 +22,7 @@ from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snap
 from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store
-from tasks import acquire, extract, stages
+from tasks import acquire, changed, extract, origins, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
@@ -70,13 +70,19 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         NotFound: a source or crawl that does not exist, or a crawl that lists no file.
         Unavailable: a server, file, store or disk is unavailable. Extracted files are stored, finished snapshots
             are published; the same call resumes there.
-        Refused: another process published in the meantime, or a file has changed since it was read.
+        Refused: another process published in the meantime, or a file of a published snapshot has other bytes now.
     """
     extract.url_rules(recipe)  # what is missing is said before a page is read
     tally, run = Count(), finished_first(run, store)
     published = []
     head = head_of(recipe, store)
     for source, snapshot in new_snapshots(recipe, head):
+        if other := changed_files(recipe, source, snapshot, head, store):
+            raise Refused(
+                changed.said(other, f"in {dataset_name(recipe)}"),
+                f"snapshot {snapshot!r} of source {source!r} is published, and stays as it is",
+                f"Give the new state another name (source.{source}.snapshot), or restore the files.",
+            )
         units = new_units(recipe, source, snapshot, head, store)
         if not units:
             if isinstance(recipe.source[source], CommonCrawl):
@@ -160,11 +166,20 @@ def new_units(
     units = acquire.plan(recipe.model_copy(update={"source": {source: config}}), store, ask=ask)
     if snapshot not in head.snapshots.get(source, ()):
         return units
-    read = {file.locator for file in _inputs(recipe, head, store) if file.source == source}
+    read = {file.locator for file in inputs(recipe, head, store) if file.source == source}
     return [unit for unit in units if unit.place not in read]
 
 
-def _inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[Input]:
+def changed_files(recipe: Recipe, source: str, snapshot: str, head: Head, store: Store) -> tuple[str, ...]:
+    """Files of a folder's published snapshot that have other bytes now; a crawl that is published is not looked at."""
+    config = recipe.source[source]
+    if isinstance(config, CommonCrawl) or snapshot not in head.snapshots.get(source, ()):
+        return ()
+    units = acquire.plan(recipe.model_copy(update={"source": {source: config}}), store)
+    return changed.changed(units, inputs(recipe, head, store), recipe, store)
+
+
+def inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[Input]:
     """Files of all manifests of the history."""
     digest = head.digest
     while digest:
@@ -217,6 +232,7 @@ def publish(
     digest = publish_manifest(store, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
     if note := store_card(store, manifest, digest):
         notices.say(note)
+    origins.keep(digest, recipe, store)
     return digest, manifest
 
 

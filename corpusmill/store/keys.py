@@ -5,7 +5,7 @@
     receipts/<stage>/<unit key>.<n>         what a unit produced; the highest n counts
     datasets/<name>/<sha256>.json           a manifest, named by its own digest (signed: `<sha256>.json.sig`)
     history/<name>/<8 digits>               append-only; the highest number is "latest"
-    runs/...                                times, hosts, divergences: nothing a digest depends on
+    runs/...                                times, hosts, divergences, stamps of files: nothing a digest depends on
     checkpoints/<run id>/<step>/...         COMMIT.json last
     labels/<name>/<reason>/<document>.<n>   what people say of rejected documents; the highest n counts
     gc/, erasures/, tombstones/             kept free for garbage collection and takedown

@@ -52,9 +52,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Page:
-    """Some entries of a listing: (name below the prefix, bytes); `next_token` asks for those behind them."""
+    """Some entries of a listing: (name below the prefix, bytes, ETag); `next_token` asks for those behind them."""
 
-    entries: tuple[tuple[str, int], ...]
+    entries: tuple[tuple[str, int, str], ...]
     next_token: str | None
 
 
@@ -107,7 +107,9 @@ def page(root: str, token: str | None) -> Page:
         raise Unavailable(f"{root} cannot be listed", refusal.headers["x-said"]) from None
     except Exception as err:
         raise _fault(err, root) from None
-    entries = tuple((item["Key"][len(prefix) :], item["Size"]) for item in found.get("Contents", ()))
+    entries = tuple(
+        (item["Key"][len(prefix) :], item["Size"], item.get("ETag", "")) for item in found.get("Contents", ())
+    )
     return Page(entries, found.get("NextContinuationToken") if found.get("IsTruncated") else None)
 
 

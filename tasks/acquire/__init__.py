@@ -7,6 +7,7 @@ root; root, scheme and host are not part of its identity.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -76,7 +77,8 @@ def plan(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> lis
     units: set[SourceUnit] = set()
     for name, source in recipe.source.items():
         planned = module_of(source.kind).plan(name, source, recipe.seed)
-        units.update(cut(planned, source.root, store, ask=ask) if source.kind == LISTED else planned)
+        listed = source.kind == LISTED
+        units.update(cut(planned, source.root, store, ask=ask) if listed else stamped(planned, source.root))
     return sorted(units, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block))
 
 
@@ -92,7 +94,27 @@ def cut(planned: Sequence[SourceUnit], root: str, store: Store | None, *, ask: b
         size = sizes[unit.source, unit.snapshot].get(unit.locator) if may_be_cut(unit) else None
         count = blocks_of(size or 0)
         units += [replace(unit, block=block, blocks=count) for block in range(count)]
-    return units
+    return stamped(units, root)
+
+
+def stamped(units: Sequence[SourceUnit], root: str) -> list[SourceUnit]:
+    """The units with the stamps of their files now. A bucket gave them with its listing; other servers give none."""
+    if transport.is_remote(root):
+        return list(units)
+    stamps = {locator: _stamp(root, locator) for locator in {unit.locator for unit in units}}
+    return [replace(unit, stamp=stamps[unit.locator]) for unit in units]
+
+
+def _stamp(root: str, locator: str) -> str:
+    try:
+        return transport.stamp_of(transport.folder_of(root) / locator).text
+    except OSError:
+        return "missing"  # whoever reads it will say so, when all others are read
+
+
+def file_of(place: str) -> str:
+    """The locator in the place of a unit: without the number of the block."""
+    return re.sub(r"#\d+$", "", place)
 
 
 def may_be_cut(unit: SourceUnit) -> bool:

@@ -181,7 +181,7 @@ def opened(root: str, locator: str, domains: int) -> Iterator[tuple[Reader, int]
         url = url_of(root, locator)
         size = http.length(url)
         if domains > SEARCHED or size is None:
-            size = http.download(url, copy)
+            size = http.download(url, copy).size
             yield copy, size
             return
         try:
@@ -189,5 +189,5 @@ def opened(root: str, locator: str, domains: int) -> Iterator[tuple[Reader, int]
             searched.seek(0)
             searched.read(1)
         except http.NoRanges:
-            size, searched = http.download(url, copy), copy
+            size, searched = http.download(url, copy).size, copy
         yield searched, size

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
 from corpusmill.errors import UsageError
 from tasks.acquire import notices
-from tasks.acquire.fetch import s3
+from tasks.acquire.fetch import s3, stamps
 from tasks.acquire.fetch.transport import folder_of, is_remote
 from tasks.acquire.sample import sampled
 from tasks.acquire.units import SourceUnit, blocks_of
@@ -53,8 +54,9 @@ def listed(
         NotFound: the root is no folder, or no bucket that may be listed.
         UsageError: the root is a URL, or the pattern is no glob.
     """
+    marks: dict[str, str | None] = {}
     if s3.is_bucket(config.root):
-        sizes = _in_bucket(name, config)
+        sizes = _in_bucket(name, config, marks)
     elif is_remote(config.root):
         raise UsageError(
             f"source {name!r}: {config.root} cannot be listed",
@@ -66,7 +68,8 @@ def listed(
     units: list[SourceUnit] = []
     for locator in sampled(sizes, seed, config.fraction, config.max_files):
         count = blocks_of(sizes[locator]) if cut and re.search(cut, locator) else 1
-        units += [SourceUnit(name, config.snapshot, locator, kind, block, count) for block in range(count)]
+        unit = SourceUnit(name, config.snapshot, locator, kind, blocks=count, stamp=marks.get(locator))
+        units += [replace(unit, block=block) for block in range(count)]
     return units
 
 
@@ -80,16 +83,17 @@ def _in_folder(name: str, config: FolderConfig, folders: bool) -> dict[str, int]
     return {path.relative_to(root).as_posix(): path.stat().st_size for path in wanted}
 
 
-def _in_bucket(name: str, config: FolderConfig) -> dict[str, int]:
+def _in_bucket(name: str, config: FolderConfig, marks: dict[str, str | None]) -> dict[str, int]:
     _check_pattern(name, config)
     found, odd = {}, 0
-    for locator, size in s3.listing(config.root):
+    for locator, size, etag in s3.listing(config.root):
         if not fits(locator, config.pattern):
             continue
         if locator != str(PurePosixPath(locator)) or ".." in locator.split("/") or "\\" in locator or "\0" in locator:
             odd += 1  # no file of a folder could have this name
         else:
             found[locator] = size
+            marks[locator] = stamps.on_server(size, etag)
     if odd:
         notices.say(f"source {name!r}: {odd} objects are skipped, because their names cannot be file names")
     return found

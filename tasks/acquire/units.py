@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 BLOCK_BYTES = 256 * 2**20
 """Large files are cut into blocks of this many bytes; a record belongs to the block in which it begins. A constant:
@@ -19,6 +19,7 @@ class SourceUnit:
         blocks: how many the file has.
         ranges: of the file only these (first byte, byte behind the last), as the recipe's selection led to them; none
             means all. What selects is part of the identity, so they are not.
+        stamp: of the file when it was listed (fetch/stamps.py); no part of the identity.
     """
 
     source: str
@@ -28,6 +29,7 @@ class SourceUnit:
     block: int = 0
     blocks: int = 1
     ranges: tuple[tuple[int, int], ...] = ()
+    stamp: str | None = field(default=None, compare=False)
 
     @property
     def begin(self) -> int:

@@ -1,7 +1,8 @@
 """Plan: what a recipe has to read and do, before it starts. Nothing is written.
 
-Files, finished units (those with receipts), requests without retries, and task runs are exact. Exception: where a
-server's file sizes were not requested yet, the number of blocks is estimated from a few of them.
+Files, finished units (those with receipts, of files whose bytes are known), requests without retries, and task runs
+are exact. Exception: where a server's file sizes were not requested yet, the number of blocks is estimated from a few
+of them. Files that the newest dataset names are hashed where a stamp says that they were written to.
 Sizes are requested where that is cheap: of every file of a folder, of a few files of each snapshot on a server.
 Core-hours follow from sizes and from measured times per byte: right within a factor of two or three, enough to tell
 days from weeks.
@@ -9,15 +10,16 @@ days from weeks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from corpusmill.config import CommonCrawl, Recipe
+from corpusmill.dataset.manifest import Input
 from corpusmill.errors import NotFound
 from corpusmill.store import Store
 from corpusmill.store.keys import receipt_number
-from tasks import acquire, extract, ingest
+from tasks import acquire, changed, extract, ingest
 from tasks.acquire import SourceUnit, common_crawl
 from tasks.acquire.fetch import sizes as file_sizes
 from tasks.acquire.fetch.sizes import Sizes, size_of
@@ -55,6 +57,7 @@ class Part:
         remote: whether it is on a server.
         to_ask: files whose size a build requests first.
         requests: number to read the rest, without retries.
+        changed: files (`source/locator`) that have other bytes than in the newest dataset.
     """
 
     source: str
@@ -69,6 +72,7 @@ class Part:
     remote: bool
     to_ask: int
     requests: int
+    changed: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON document."""
@@ -98,6 +102,7 @@ class Plan:
             "bytes_to_read": total([part.todo for part in self.parts]),
             "requests": self.requests,
             "requests_at_least": self.requests_at_least,
+            "changed": sorted({name for part in self.parts for name in part.changed}),
             "task_runs": {**self.task_runs, "most": TASK_RUNS},
             "core_hours": dict(self.core_hours),
             "deduplicate": self.deduplicate,
@@ -121,10 +126,11 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
     if not listed:
         raise NotFound(f"recipe {recipe.name!r}: its sources list no file", "", "Check source.*.root.")
     known = finished(store) if store else set()
+    before = changed.by_place(_read_before(recipe, head, store)) if store else {}
     groups: dict[tuple[str, str], list[SourceUnit]] = {}
     for unit in sorted(listed, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block)):
         groups.setdefault((unit.source, unit.snapshot), []).append(unit)
-    parts = tuple(_part(recipe, group, known, key in new, store) for key, group in groups.items())
+    parts = tuple(_part(recipe, group, known, before, key in new, store) for key, group in groups.items())
     chosen = {(unit.source, unit.snapshot) for unit in units}
     built = [part for part in parts if (part.source, part.snapshot) in chosen]
     remote = [part for part in built if part.remote]
@@ -201,7 +207,20 @@ def total(sizes: Sequence[int | None]) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def _part(recipe: Recipe, units: Sequence[SourceUnit], done: set[str], new: bool, store: Store | None) -> Part:
+def _read_before(recipe: Recipe, head: ingest.Head, store: Store) -> Iterator[Input]:
+    """The files of the newest datasets that were made by this recipe: those that it ingested, and the one it built."""
+    yield from ingest.inputs(recipe, head, store)
+    yield from changed.newest(recipe.name, store)
+
+
+def _part(
+    recipe: Recipe,
+    units: Sequence[SourceUnit],
+    done: set[str],
+    before: Mapping[changed.Place, Input],
+    new: bool,
+    store: Store | None,
+) -> Part:
     first = units[0]
     root = recipe.source[first.source].root
     remote = is_remote(root)
@@ -217,7 +236,9 @@ def _part(recipe: Recipe, units: Sequence[SourceUnit], done: set[str], new: bool
     usual = round(sum(seen) / len(seen)) if sampled and seen else None
     to_ask = sum(acquire.may_be_cut(unit) for unit in units if unit.locator in unknown) if remote else 0
     whole = [block for unit in units for block in _blocks(unit, sizes, usual)]
-    todo = [unit for unit in whole if not (done and all(u.key in done for u in extract.units_of(unit, recipe)))]
+    then = {unit: before.get(changed.place_of(unit)) for unit in whole}
+    now = {unit: changed.sha256_now(unit, then[unit], recipe, store) if store else None for unit in whole}
+    todo = [unit for unit in whole if not _is_done(unit, now[unit], recipe, done)]
     return Part(
         source=first.source,
         snapshot=first.snapshot,
@@ -231,7 +252,12 @@ def _part(recipe: Recipe, units: Sequence[SourceUnit], done: set[str], new: bool
         remote=remote,
         to_ask=to_ask,
         requests=sum(_requests(unit) for unit in todo) if remote else 0,
+        changed=changed.names(changed.place_of(unit) for unit in whole if changed.differs(then[unit], now[unit])),
     )
+
+
+def _is_done(unit: SourceUnit, sha256: str | None, recipe: Recipe, done: set[str]) -> bool:
+    return sha256 is not None and all(made.key in done for made in extract.units_of(unit, sha256, recipe))
 
 
 def _blocks(unit: SourceUnit, sizes: Sizes, usual: int | None) -> list[SourceUnit]:

@@ -26,7 +26,7 @@ import pytest
 from corpusmill.config import Recipe, load_recipe
 from corpusmill.dataset import funnel
 from corpusmill.engine.local import Engine
-from corpusmill.errors import Refused, Unavailable
+from corpusmill.errors import Unavailable
 from corpusmill.models import model_path
 from corpusmill.store import Output, open_store
 from tasks.chain import Built, build
@@ -214,10 +214,15 @@ def test_listed_file_that_is_missing_publishes_nothing_and_keeps_the_others(craw
     assert not lost.exists()
 
 
-def test_file_with_other_bytes_under_its_old_name_is_refused(built, crawl, data_dir, tmp_path):
+def test_copies_of_the_files_are_the_same_files_and_other_bytes_are_read_and_named(built, crawl, data_dir, tmp_path):
     shutil.copytree(crawl, tmp_path / "crawl")
     shutil.copytree(built[1], tmp_path / "store")
-    for file in (tmp_path / "crawl").glob("crawl-data/*/segments/*/warc/*.warc.gz"):
-        file.write_bytes(file.read_bytes() + file.read_bytes()[:2000])
-    with pytest.raises(Refused, match="has changed since it was read"):
-        run_build(recipe_for(tmp_path / "crawl", data_dir, "extract.mode=plain"), tmp_path / "store", workers=1)
+    copied = run_build(recipe_for(tmp_path / "crawl", data_dir), tmp_path / "store", workers=1)
+    assert (copied.digest, copied.units_run, copied.changed) == (built[0].digest, {}, ())
+    locator = built[0].manifest.inputs[0].locator
+    file = tmp_path / "crawl" / locator
+    file.write_bytes(file.read_bytes() + file.read_bytes()[:2000])
+    other = run_build(recipe_for(tmp_path / "crawl", data_dir), tmp_path / "store", workers=1)
+    assert other.digest != copied.digest
+    assert other.units_run["extract"] == 1
+    assert other.changed == (f"crawl/{locator}",)

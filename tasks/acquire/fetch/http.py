@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import BinaryIO, Protocol
 from urllib.parse import urljoin, urlsplit
@@ -20,7 +21,7 @@ import urllib3
 from corpusmill.errors import NotFound, Unavailable
 from corpusmill.plain_text import human_bytes
 from corpusmill.readers.numbers import whole_number
-from tasks.acquire.fetch import allowed_hosts, rate_limit, s3
+from tasks.acquire.fetch import allowed_hosts, rate_limit, s3, stamps
 from tasks.acquire.fetch.checksums import Checksums
 from tasks.acquire.fetch.retries import DEFAULT, Again, Retries, persist, undamaged
 
@@ -47,6 +48,14 @@ class Response(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     def read(self, amt: int | None = None) -> bytes: ...
     def stream(self, amt: int | None = None) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True)
+class Downloaded:
+    """How many bytes came, and the resource's stamp (stamps.py) if the server gives an ETag."""
+
+    size: int
+    stamp: str | None
 
 
 def get(url: str, retries: Retries = DEFAULT, *, most: int = MOST_BYTES) -> bytes:
@@ -132,16 +141,37 @@ def length(url: str, retries: Retries = DEFAULT) -> int | None:
             if response.status == 416:
                 return 0
             _judge(response, url)
-            if response.status != 206:
-                return _length(response)
-            _beginning(response, 2)  # so that the connection can be used again
-            return whole_number(response.headers.get("Content-Range", "").rpartition("/")[2].strip())
+            if response.status == 206:
+                _beginning(response, 2)  # so that the connection can be used again
+            return _whole_size(response)
 
     return persist(url, retries, attempt)
 
 
-def download(url: str, out: BinaryIO, retries: Retries = DEFAULT, *, begin: int = 0, end: int | None = None) -> int:
-    """A large resource, or a range of it, into a file that is empty; returns how many bytes the server promised.
+def stamp(url: str, retries: Retries = DEFAULT) -> str | None:
+    """The stamp of a resource (stamps.py), None if the server gives no ETag; requests one byte.
+
+    Raises:
+        NotFound: the server has none.
+        Unavailable: it does not answer, or with an error.
+    """
+
+    def attempt() -> str | None:
+        with _opened(url, {"Range": "bytes=0-0"}, retries) as response:
+            if response.status == 416:
+                return stamps.on_server(0, response.headers.get("ETag"))
+            _judge(response, url)
+            if response.status == 206:
+                _beginning(response, 2)
+            return stamps.on_server(_whole_size(response), response.headers.get("ETag"))
+
+    return persist(url, retries, attempt)
+
+
+def download(
+    url: str, out: BinaryIO, retries: Retries = DEFAULT, *, begin: int = 0, end: int | None = None
+) -> Downloaded:
+    """A large resource, or a range of it, into a file that is empty.
 
     Args:
         begin: its first byte.
@@ -158,7 +188,8 @@ def download(url: str, out: BinaryIO, retries: Retries = DEFAULT, *, begin: int 
         transfer.restart()
         return persist(url, retries, transfer.attempt, lambda: transfer.size)
 
-    return undamaged(url, retries, whole)
+    size = undamaged(url, retries, whole)
+    return Downloaded(size, transfer.stamp)
 
 
 class _Transfer:
@@ -169,6 +200,7 @@ class _Transfer:
         self.begin, self.end = begin, end
         self.in_part = begin > 0 or end is not None
         self.size = 0
+        self.stamp: str | None = None
         self._version: str | None = None
         self._checksums: Checksums | None = None
 
@@ -195,6 +227,7 @@ class _Transfer:
     def _receive(self, response: Response) -> tuple[int, Checksums]:
         etag = response.headers.get("ETag", "")
         self._version = etag if etag.startswith('"') else response.headers.get("Last-Modified")
+        self.stamp = stamps.on_server(_whole_size(response), etag)
         length = _length(response)
         expected = None if length is None else self.size + length
         # What a response states is of the whole resource.
@@ -305,6 +338,13 @@ def _goes_on(response: Response, begin: int) -> bool:
 def _length(response: Response) -> int | None:
     """What the server says of the length of a body; None where it says nothing that is a number."""
     return whole_number(response.headers.get("Content-Length", "").strip())
+
+
+def _whole_size(response: Response) -> int | None:
+    """What the server says of the size of the resource; None where it says nothing that is a number."""
+    if response.status != 206:
+        return _length(response)
+    return whole_number(response.headers.get("Content-Range", "").rpartition("/")[2].strip())
 
 
 def _retry_after_s(value: str | None) -> float | None:

@@ -50,8 +50,8 @@ def opened(url: str, headers: dict[str, str], retries: Retries) -> Iterator[Answ
             raise Again(str(err)) from err
 
 
-def listing(root: str, retries: Retries = DEFAULT) -> Iterator[tuple[str, int]]:
-    """(name below the root, bytes) of every object, in the order of names; a thousand a request.
+def listing(root: str, retries: Retries = DEFAULT) -> Iterator[tuple[str, int, str]]:
+    """(name below the root, bytes, ETag) of every object, in the order of names; a thousand a request.
 
     Raises:
         NotFound: there is no such bucket, or it may not be listed.

@@ -10,6 +10,7 @@ import io
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from corpusmill.errors import NotFound, Unavailable, UsageError
 from corpusmill.readers.parts import Part
-from tasks.acquire.fetch import http, s3
+from tasks.acquire.fetch import http, s3, stamps
 from tasks.acquire.fetch.ranged import Ranged
 
 CHUNK_BYTES = 2**20
@@ -39,6 +40,9 @@ class Fetched:
         size: how many they are.
         begin: where they begin in the source's file.
         start: where they begin in `path`.
+        stamp: of the source's file when it was read; None where the server gives none.
+        settled: whether every file with this stamp has these bytes (fetch/stamps.py).
+        copied: whether `path` is a copy of our own, which nobody else writes to.
     """
 
     path: Path
@@ -46,6 +50,13 @@ class Fetched:
     size: int
     begin: int = 0
     start: int = 0
+    stamp: str | None = None
+    settled: bool = True
+    copied: bool = False
+
+    def unchanged(self) -> bool:
+        """Whether the file is still as it was when it was hashed."""
+        return self.copied or stamp_of(self.path).text == self.stamp
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
@@ -98,12 +109,28 @@ def fetch(
 
 
 def _local(path: Path, begin: int, end: int | None, cut: Cut | None) -> Fetched:
+    now, stamp = time.time_ns(), stamp_of(path)
     if path.is_dir():
-        return _measured_tree(path)
-    if cut is not None:
-        with path.open("rb") as file:
-            begin, end = cut(file, begin), None if end is None else cut(file, end)
-    return _measured(path, begin, end)
+        found = _measured_tree(path)
+    else:
+        found = _measured(path, *_part(path, begin, end, cut))
+    return replace(found, stamp=stamp.text, settled=stamp.settled(now))
+
+
+def _part(path: Path, begin: int, end: int | None, cut: Cut | None) -> tuple[int, int | None]:
+    if cut is None:
+        return begin, end
+    with path.open("rb") as file:
+        return cut(file, begin), None if end is None else cut(file, end)
+
+
+def stamp_of(path: Path) -> stamps.Stamp:
+    """The state of a local file or tree (fetch/stamps.py).
+
+    Raises:
+        OSError: it is not there.
+    """
+    return stamps.of_tree(tree_files(path)) if path.is_dir() else stamps.of_status(path.stat())
 
 
 def _downloaded(url: str, begin: int, end: int | None, cut: Cut | None, path: Path) -> Fetched:
@@ -113,18 +140,20 @@ def _downloaded(url: str, begin: int, end: int | None, cut: Cut | None, path: Pa
                 file = cast(BinaryIO, Ranged(url))
                 first = cut(file, begin)
                 last = None if end is None else cut(file, end)
+                stamp = None
                 if last is None or last > first:
-                    http.download(url, out, begin=first, end=last)
+                    stamp = http.download(url, out, begin=first, end=last).stamp
                 out.flush()
-                return replace(_measured(path, 0, None), begin=first, start=0)
+                return replace(_measured(path, 0, None), begin=first, stamp=stamp, copied=True)
             except http.NoRanges:
                 out.seek(0)
                 out.truncate()
-        http.download(url, out)
-    return _local(path, begin, end, cut)
+        stamp = http.download(url, out).stamp
+    return replace(_measured(path, *_part(path, begin, end, cut)), stamp=stamp, copied=True)
 
 
 def _joined(root: str, locator: str, ranges: Sequence[tuple[int, int]], path: Path) -> Fetched:
+    now, stamp = time.time_ns(), None if is_remote(root) else stamp_of(folder_of(root) / _safe(locator))
     with path.open("wb") as out:
         for begin, end in ranges:
             if is_remote(root):
@@ -134,7 +163,8 @@ def _joined(root: str, locator: str, ranges: Sequence[tuple[int, int]], path: Pa
                     shutil.copyfileobj(one, out, CHUNK_BYTES)
             else:
                 out.write(read_range(root, locator, begin, end - begin))
-    return _measured(path, 0, None)
+    found = replace(_measured(path, 0, None), copied=True)
+    return replace(found, stamp=stamp.text, settled=stamp.settled(now)) if stamp else found
 
 
 def _disk_fault(err: OSError, locator: str, root: str, scratch: str) -> Unavailable:

@@ -12,7 +12,8 @@ from corpusmill.engine.local import Engine
 from corpusmill.errors import NotFound
 from corpusmill.store import Store, open_store
 from mill import cli
-from tasks.acquire import notices
+from tasks import origins
+from tasks.acquire import notes, notices
 from tasks.acquire.fetch import rate_limit
 from tasks.acquire.fetch.rate_limit import Traffic, watched
 from tasks.traffic import Counted, recorded, said_of
@@ -39,7 +40,12 @@ def busy_twice(number: int, path: str) -> str | None:
 
 
 def kept(store: Store) -> list[dict[str, Any]]:
-    return [json.loads(store.get(name)) for name in store.list("runs/")]
+    return [json.loads(store.get(name)) for name in told(store)]
+
+
+def told(store: Store) -> list[str]:
+    """What the runs kept of themselves: the other names speak of sources."""
+    return [name for name in store.list("runs/") if not name.startswith((notes.FOLDER, origins.FOLDER))]
 
 
 def command(verb: str, tmp_path: Path, address: str, workers: int = 1) -> tuple[str, ...]:
@@ -63,7 +69,7 @@ def test_an_ingestion_says_and_keeps_what_its_processes_asked(
 
         store = open_store(tmp_path / "store")
         (run,) = kept(store)
-        assert store.list("runs/") == [f"runs/{done['run']}/traffic.json"]
+        assert told(store) == [f"runs/{done['run']}/traffic.json"]
         assert run["traffic"] == done["traffic"]
         assert (run["verb"], run["recipe"], run["ended"], run["manifest"]) == (
             "ingest",
@@ -71,9 +77,9 @@ def test_an_ingestion_says_and_keeps_what_its_processes_asked(
             "finished",
             done["manifest"],
         )
-        told = " ".join(store.get(name).decode() for name in store.list("receipts/") + store.list("datasets/"))
-        assert "waited" not in told
-        assert "retries" not in told
+        written = " ".join(store.get(name).decode() for name in store.list("receipts/") + store.list("datasets/"))
+        assert "waited" not in written
+        assert "retries" not in written
 
         server.requests.clear()
         assert cli.run(asked) == 0
@@ -96,7 +102,7 @@ def test_where_no_server_is_asked_nothing_is_kept(root: Path, tmp_path: Path, ca
     done = json.loads(capsys.readouterr().out)
     assert done["traffic"] == Traffic().as_dict()
     assert (done["run"], done["notices"]) == (None, [])
-    assert open_store(tmp_path / "store").list("runs/") == []
+    assert told(open_store(tmp_path / "store")) == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])

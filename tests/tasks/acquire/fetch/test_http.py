@@ -33,7 +33,7 @@ class Waits(list[float]):
 
 def fetched(url: str, retries: Retries = DEFAULT) -> bytes:
     out = io.BytesIO()
-    assert download(url, out, retries) == len(out.getvalue())
+    assert download(url, out, retries).size == len(out.getvalue())
     return out.getvalue()
 
 

@@ -225,7 +225,7 @@ def test_what_is_not_there_or_not_allowed_says_so(
 
 def test_names_that_could_not_be_files_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["good.jsonl", "back\\slash.jsonl", "a//b.jsonl", "../up.jsonl", "./here.jsonl", "other.txt"]
-    monkeypatch.setattr("tasks.acquire.fetch.s3.listing", lambda root: ((name, 5) for name in names))
+    monkeypatch.setattr("tasks.acquire.fetch.s3.listing", lambda root: ((name, 5, '"e"') for name in names))
     with notices.heard() as said:
         assert [unit.locator for unit in acquire.plan(recipe("jsonl", "s3://bucket/prefix"))] == ["good.jsonl"]
     assert said == ["source 's': 4 objects are skipped, because their names cannot be file names"]
