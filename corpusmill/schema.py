@@ -149,14 +149,14 @@ def signature_group(num_perm: int) -> pa.Schema:
 DECISIONS = pa.schema(
     [
         _required("doc_id", DOC_ID),
-        pa.field("stage", pa.string()),  # language | filter | decontaminate | exact | near; null = kept so far
+        pa.field("stage", pa.string()),  # language | filter | decontaminate | exact | near | pack; null = kept so far
         pa.field("reason", pa.string()),
         _required(
             "failed_rules", pa.int64()
         ),  # bit i: rule i of the rule file is broken (all rules, not only the first)
         pa.field("value", pa.float64()),  # the measure, score or share that decided
         pa.field("bound", pa.float64()),  # the bound it broke
-        pa.field("keeper", DOC_ID),  # exact, near: the kept document
+        pa.field("keeper", DOC_ID),  # exact, near: the kept document; pack: the held-out one
         pa.field("similarity", pa.float64()),  # exact, near: verified Jaccard similarity to the keeper
         pa.field("cluster", DOC_ID),  # after near: doc_id of the cluster's keeper (its own if it is alone)
         pa.field("benchmark", pa.string()),  # decontaminate: "benchmark/item" of the first hit

@@ -1,7 +1,8 @@
 """The chain, composed once: the order of stages. Drivers pass `run`: processes on this machine, or Prefect task runs.
 
 Extraction, judging, filtering and the benchmark screen run shard by shard without a barrier; then duplicates (over all
-shards), decisions (by shard), tokenizer, packing (by window), publication.
+shards), what to hold out with the documents drawn for it, decisions (by shard), tokenizer, packing (by window), a check
+that nothing held out is trained on, publication.
 """
 
 from __future__ import annotations
@@ -80,22 +81,29 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     if repeated.done:
         tally.add(repeated.done)
     shards = repeated.shards
-    decided = run("decide", decide_unit, jobs((number, shard, exact, near) for number, shard in enumerate(shards)))
+    heldout = tally.add(run("heldout", heldout_unit, jobs([(shards, near, earlier)])))
+    found = (exact, near, heldout)
+    decided = run("decide", decide_unit, jobs((number, shard, found) for number, shard in enumerate(shards)))
     tally.add(decided)
     shards = [shard.after(done.receipt) for shard, done in zip(shards, decided, strict=True)]
     vocabulary = tally.add([given] if given else run("tokenizer", tokenizer_unit, jobs([shards])))
     packed = run("pack", pack_unit, jobs((window, vocabulary) for window in pack.windows(shards, recipe)))
     tally.add(packed)
     packs = [done.receipt for done in packed]
+    leaks = tally.add(run("leaks", leaks_unit, jobs([(shards, packs, earlier)])))
     trail = [
         *steps("", planted, *exempted.receipts),
         *(step for shard in shards for step in steps(shard.place, *shard.trail)),
         *steps("", exact, near),
         *(step for place, receipt in repeated.receipts for step in steps(place, receipt)),
-        *steps("", vocabulary),
+        *steps("", heldout, vocabulary),
         *(step for receipt in packs for step in steps(str(receipt.facts["window"]), receipt)),
+        *steps("", leaks),
     ]
-    parts = Parts(trail, planted, sources, shards, exact, near, vocabulary, packs, earlier, repeated, exempted.receipts)
+    parts = Parts(
+        trail, planted, sources, shards, exact, near, heldout, vocabulary, packs, leaks, earlier, repeated,
+        exempted.receipts,
+    )  # fmt: skip
     digest, manifest = publish(recipe, parts, store)
     origins.keep(digest, recipe, store)
     other = changed.differing(before, manifest.inputs)
@@ -144,10 +152,16 @@ def near_unit(job: Job) -> Done:
     return dedup.near(shards, exact, job.recipe, store_at(job.uri), earlier)
 
 
+def heldout_unit(job: Job) -> Done:
+    """Documents to hold out with those drawn, over all shards."""
+    shards, near, earlier = job.item
+    return dedup.hold_out(shards, near, job.recipe, store_at(job.uri), earlier)
+
+
 def decide_unit(job: Job) -> Done:
     """The final decisions on the documents of one shard."""
-    number, shard, exact, near = job.item
-    return decide.decide_shard(number, shard, exact, near, job.recipe, store_at(job.uri))
+    number, shard, found = job.item
+    return decide.decide_shard(number, shard, found, job.recipe, store_at(job.uri))
 
 
 def tokenizer_unit(job: Job) -> Done:
@@ -159,3 +173,9 @@ def pack_unit(job: Job) -> Done:
     """Token shards of one window."""
     window, vocabulary = job.item
     return pack.pack_window(window, vocabulary, job.recipe, store_at(job.uri))
+
+
+def leaks_unit(job: Job) -> Done:
+    """What was packed to train on, beside what was packed as held out."""
+    shards, packs, earlier = job.item
+    return dedup.find_leaks(shards, packs, job.recipe, store_at(job.uri), earlier)

@@ -1,9 +1,10 @@
-"""Decide: add the results of deduplication to the decisions of one shard, and sample the rejects of each reason."""
+"""Decide: add the results of deduplication, and what is held out with a held-out document, to the decisions of one
+shard, and sample the rejects of each reason."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,12 @@ REJECTS_PER_REASON = 20
 TEXT_CHARS = 2000
 
 
-def decide_shard(number: int, shard: Shard, exact: Receipt, near: Receipt, recipe: Recipe, store: Store) -> Done:
-    """The decisions of shard `number` after all stages, and its seeded sample of rejects per reason."""
+def decide_shard(number: int, shard: Shard, found: Sequence[Receipt], recipe: Recipe, store: Store) -> Done:
+    """The decisions of shard `number` after all stages, and its seeded sample of rejects per reason.
+
+    Args:
+        found: of stages exact, near and heldout.
+    """
     unit = stages.DECIDE.unit(
         {
             "seed": recipe.seed,
@@ -36,18 +41,15 @@ def decide_shard(number: int, shard: Shard, exact: Receipt, near: Receipt, recip
             content_of(shard.screened, "decisions"),
             content_of(shard.documents, "records"),
             *(layer.content or layer.digest for layer in shard.layers("final")),
-            content_of(exact, "found"),
-            content_of(near, "found"),
+            *(content_of(receipt, "found") for receipt in found),
         ),
     )
-    return once(store, unit, lambda: _decide(unit, number, shard, exact, near, recipe, store))
+    return once(store, unit, lambda: _decide(unit, number, shard, found, recipe, store))
 
 
-def _decide(
-    unit: Unit, number: int, shard: Shard, exact: Receipt, near: Receipt, recipe: Recipe, store: Store
-) -> Receipt:
+def _decide(unit: Unit, number: int, shard: Shard, found: Sequence[Receipt], recipe: Recipe, store: Store) -> Receipt:
     rows = store.table(shard.decisions).to_pylist()
-    exact_found, near_found = (receipt.outputs["found"] for receipt in (exact, near))
+    exact_found, near_found, heldout_found = (receipt.outputs["found"] for receipt in found)
     clusters: dict[bytes, bytes] = {}  # an exact duplicate's keeper may itself have gone as a near duplicate
     hits = of_shard(exact_found, number, store).to_pylist()
     if hits:
@@ -55,13 +57,18 @@ def _decide(
         kept = store.table(near_found, columns=["doc_id", "cluster"])
         kept = kept.filter(pc.is_in(kept.column("doc_id"), keepers))
         clusters = dict(zip(kept.column("doc_id").to_pylist(), kept.column("cluster").to_pylist(), strict=True))
-    for stage, found in (("exact", hits), ("near", of_shard(near_found, number, store).to_pylist())):
-        for hit in found:
+    for stage, rows_found in (("exact", hits), ("near", of_shard(near_found, number, store).to_pylist())):
+        for hit in rows_found:
             row = rows[hit["row"]]
             row["cluster"] = clusters.get(hit["cluster"], hit["cluster"])
             if hit["keeper"] is not None:
                 row.update(stage=stage, reason=hit["reason"], keeper=hit["keeper"], similarity=hit["similarity"])
                 row.update(value=hit["similarity"], bound=recipe.deduplicate.min_jaccard if stage == "near" else None)
+    bound = recipe.deduplicate.min_jaccard
+    for hit in of_shard(heldout_found, number, store).to_pylist():
+        row = rows[hit["row"]]
+        row.update(stage="pack", reason=hit["reason"], keeper=hit["keeper"], similarity=hit["similarity"])
+        row.update(value=hit["similarity"], bound=bound)
     decisions = pa.Table.from_pylist(rows, schema=schema.DECISIONS)
     return store.commit(
         unit,

@@ -5,7 +5,6 @@ A window is the set of files whose locators hash to it: dropping a document chan
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,17 +16,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
+from corpusmill.dataset.manifest import HELDOUT
 from corpusmill.kernels import packing
 from corpusmill.kernels.words.table import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
 from corpusmill.tokens.shards import write_token_shard
 from corpusmill.tokens.tokenizer import Tokenizer
 from tasks import stages, views
+from tasks.dedup.held_out import REASON as COPY
+from tasks.dedup.held_out import drawn
 from tasks.shards import Shard
 from tasks.tally import Tally
 from tasks.units import Done, content_of, once
 
-HELDOUT = "heldout"
 BATCH_ROWS = 512
 
 
@@ -113,7 +114,10 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
         if len(row.tokens) == 0:
             tally.add_reason("empty_document", 1, row.size, row.words)
             continue
-        tally.add_out(1, row.size, row.words)
+        if row.copy:
+            tally.add_reason(COPY, 1, row.size, row.words)
+        else:
+            tally.add_out(1, row.size, row.words)
         part.ids.append(row.doc_id)
         part.urls.append(row.url)
         part.sizes.append(row.size)
@@ -162,15 +166,19 @@ class _Row:
     size: int
     words: int
     partition: str
+    copy: bool
+    """Whether it is held out only as a copy of what is."""
     tokens: NDArray[np.uint32]
 
 
 def _kept(window: Window, recipe: Recipe, store: Store, encoder: Tokenizer) -> Iterator[_Row]:
-    """The kept documents of a window, tokenised."""
+    """The kept documents of a window and the copies of held-out ones, tokenised."""
     for shard in window.shards:
-        decided = store.table(shard.decisions, columns=["stage", "cluster"])
-        alive = np.flatnonzero(decided.column("stage").is_null().to_numpy())
-        clusters = decided.column("cluster").take(alive).to_pylist()
+        decided = store.table(shard.decisions, columns=["stage", "reason", "cluster"])
+        copy = pc.fill_null(pc.equal(decided.column("reason"), COPY), False)
+        alive = np.flatnonzero(pc.or_(decided.column("stage").is_null(), copy).to_numpy())
+        copies = copy.take(alive).to_pylist()
+        held = drawn(decided.column("cluster").take(alive).to_pylist(), recipe.pack.heldout_one_in)
         measured = store.table(shard.attribute("measures"), columns=["text_bytes", "word_total"]).take(alive)
         sizes, words = (column.to_pylist() for column in measured.columns)
         buckets = _buckets(shard, alive, recipe, store)
@@ -187,8 +195,9 @@ def _kept(window: Window, recipe: Recipe, store: Store, encoder: Tokenizer) -> I
             for doc_id, url, text, count, ids in zip(
                 kept.column("doc_id").to_pylist(), kept.column("url").to_pylist(), texts, left, encoded, strict=True
             ):
-                partition = _partition(clusters[at], f"{shard.source}{buckets[at]}", recipe)
-                yield _Row(doc_id, url, sizes[at], words[at], len(text.encode("utf-8")), count, partition, ids)
+                partition = HELDOUT if held[at] or copies[at] else f"{shard.source}{buckets[at]}"
+                size = len(text.encode("utf-8"))
+                yield _Row(doc_id, url, sizes[at], words[at], size, count, partition, copies[at], ids)
                 at += 1
 
 
@@ -201,9 +210,3 @@ def _buckets(shard: Shard, alive: NDArray[np.int64], recipe: Recipe, store: Stor
             bounds = np.array([round(bound * 1_000_000) for bound in quality.buckets], np.int64)
             return [f"-{name}{number}" for number in np.searchsorted(bounds, scores, side="right").tolist()]
     return [""] * len(alive)
-
-
-def _partition(cluster: bytes, part: str, recipe: Recipe) -> str:
-    """`heldout` for one duplicate group in `heldout_one_in`, by a hash of the group; else the part of its source."""
-    hashed = int.from_bytes(hashlib.blake2b(cluster, digest_size=8, key=b"heldout").digest(), "big")
-    return HELDOUT if hashed % recipe.pack.heldout_one_in == 0 else part

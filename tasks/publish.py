@@ -52,8 +52,10 @@ class Parts:
     shards: Sequence[Shard]
     exact: Receipt
     near: Receipt
+    heldout: Receipt
     tokenizer: Receipt
     packs: Sequence[Receipt]
+    leaks: Receipt
     earlier: dedup.Earlier | None
     repeated: dedup.Found
     exempted: Sequence[Receipt] = ()
@@ -67,8 +69,9 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, Manifest]:
         its digest and itself. Publishing the same manifest again changes nothing.
 
     Raises:
-        CheckFailed: documents in are not documents out plus reasons at some stage.
+        CheckFailed: documents in are not documents out plus reasons at some stage; what is held out is trained on.
     """
+    dedup.check_leaks(parts.leaks, store)
     manifest = assemble(recipe, parts, store)
     check_funnel(manifest.funnel)
     digest = publish_manifest(store, manifest, why="build")
@@ -98,7 +101,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
         partitions=partitions,
         funnel=_funnel(parts),
         proofs=Proofs(_screen_proof(parts), _facts(parts.near)["proof"]),
-        deduplicate=dedup.searched(parts.near, parts.repeated),
+        deduplicate=dedup.searched(parts.near, parts.repeated, parts.heldout, parts.leaks),
         index=dedup.index_of(parts.near, parts.shards, parts.earlier, recipe),
         inputs=tuple(typed_json.read(Input, receipt.facts["source"]) for receipt in parts.sources),
         tables=dict(sorted(tables.items())),

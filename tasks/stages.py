@@ -103,9 +103,11 @@ _PASSAGES = (
 )
 LINES = Stage("lines", 1, "Marks lines or paragraphs that many documents have.", parts=_PASSAGES)
 SUBSTRINGS = Stage("substrings", 1, "Marks long runs of words that several documents have.", parts=_PASSAGES)
-DECIDE = Stage("decide", 2, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
+HELDOUT = Stage("heldout", 1, "Finds the documents that equal a held-out one or are near one, over all shards.")
+DECIDE = Stage("decide", 3, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
 TOKENIZER = Stage("tokenizer", 2, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
-PACK = Stage("pack", 2, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
+PACK = Stage("pack", 3, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
+LEAKS = Stage("leaks", 1, "Compares what was packed to train on with what was packed as held out, over all shards.")
 PUBLISH = Stage("publish", 4, "Writes the tables that the manifest names, and the manifest.")
 INGEST = Stage("ingest", 1, "Writes the lineage of a snapshot's documents, and their manifest.")
 
@@ -120,9 +122,11 @@ STAGES = (
     NEAR,
     LINES,
     SUBSTRINGS,
+    HELDOUT,
     DECIDE,
     TOKENIZER,
     PACK,
+    LEAKS,
     PUBLISH,
     INGEST,
 )
@@ -212,6 +216,9 @@ REASONS: dict[str, Reason] = {
     "same_payload": Reason("exact", "quality", "Another kept document has the same payload, byte for byte."),
     "same_url": Reason("exact", "policy", "Another kept document has the same normalised URL."),
     "near_duplicate": Reason("near", "quality", "A kept document has a verified similarity of at least min_jaccard."),
+    "heldout_copy": Reason(
+        "pack", "policy", "It equals a held-out document or is near one: it is held out too, not trained on."
+    ),
     "edited": Reason("pack", "quality", "Edits and masks removed this text from kept documents (0 documents)."),
     "empty_document": Reason("pack", "quality", "Tokenisation gives no tokens."),
 }

@@ -14,12 +14,9 @@ from pydantic import Field, model_validator
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import Name, Section, read_section, where
-from corpusmill.dataset.manifest import Manifest
+from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.tokens.order import Plan, Stage
-
-HELDOUT = "heldout"
-"""Name of the partition that is never trained on."""
 
 
 class Model(Section):

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from corpusmill.dataset.manifest import Manifest
+from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.store import Store
 from corpusmill.tokens.order import Permutation
-from training.config import HELDOUT, TrainConfig
+from training.config import TrainConfig
 from training.data import IGNORED, Batch, Partition
 from training.model import Layout
 from training.parallel import Ranks, precision, sums

@@ -66,7 +66,11 @@ class Pack(Section):
     window_bytes: int = Field(
         256 * 2**20, ge=2**16, description="Approximate bytes of extracted text per shuffle window."
     )
-    heldout_one_in: int = Field(100, ge=2, description="One of this many duplicate groups goes to partition heldout.")
+    heldout_one_in: int = Field(
+        100,
+        ge=2,
+        description="One of this many duplicate groups goes to partition heldout, with its copies in every snapshot.",
+    )
 
     @model_validator(mode="after")
     def _eos_is_no_byte(self) -> Pack:

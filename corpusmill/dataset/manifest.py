@@ -21,6 +21,8 @@ FORMAT = 2
 """What is written. Since format 2 later parts add named tables (`Manifest.tables`), not keys; so this number stays."""
 FORMATS = (1, 2)
 """What is read, for ever. Format 1 had `leaders` for the keepers of an index, and no table `reasons`."""
+HELDOUT = "heldout"
+"""The partition that is not trained on."""
 DOCUMENTS = "documents"
 """Kind of a dataset of documents, before any of them is judged."""
 
@@ -244,6 +246,12 @@ class Manifest:
     def documents(self) -> int:
         """Documents that came out of the last stage."""
         return self.funnel[-1].docs_out if self.funnel else 0
+
+    @property
+    def heldout_copies(self) -> int:
+        """Documents that are packed as held out, but are not counted as out: copies of those drawn."""
+        copies = self.funnel[-1].reasons.get("heldout_copy") if self.funnel else None
+        return copies.docs if copies else 0
 
     @property
     def tokens(self) -> int:

@@ -40,6 +40,11 @@ def near_duplicates(manifest: Manifest) -> str:
             f"{search['largest_bucket']:,}, {search['crowded_buckets']:,} crowded"
             + ("" if search["complete"] else "; the last round left pairs to look at")
         )
+        if held := search.get("heldout"):
+            lines.append(
+                f"held out     {held['drawn']:,} documents drawn, {held['copies']:,} copies in {held['rounds']} rounds;"
+                f" {search['leaks']['trained']:,} to train on, none of them near one"
+            )
         for stage in ("lines", "substrings"):
             for row in search.get(stage, {}).get("most_frequent", [])[:5]:
                 lines.append(f"{stage:<12} in {row['documents']:,} documents: {' '.join(row['text'].split())[:80]}")

@@ -1,7 +1,10 @@
 """Deduplicate over all shards: exact by equal digests, then near by MinHash and verified keepers."""
 
 from tasks.dedup.exact_duplicates import exact
+from tasks.dedup.held_out import hold_out
 from tasks.dedup.history import Earlier, earlier
+from tasks.dedup.leak_check import check as check_leaks
+from tasks.dedup.leak_check import find_leaks
 from tasks.dedup.manifest_facts import index_of, searched
 from tasks.dedup.near_duplicates import near
 from tasks.dedup.near_in_parts import near_over
@@ -12,8 +15,11 @@ __all__ = [
     "FOUND",
     "Earlier",
     "Found",
+    "check_leaks",
     "earlier",
     "exact",
+    "find_leaks",
+    "hold_out",
     "index_of",
     "near",
     "near_over",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,20 @@ from tasks.units import content_of
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+
+class Placed(Protocol):
+    """Documents by shard and row, in that order."""
+
+    @property
+    def row(self) -> NDArray[np.int32]:
+        """int32[N]: row in the shard."""
+
+    def __len__(self) -> int:
+        """N."""
+
+    def bounds(self, shards: int) -> Ints:
+        """int64[shards + 1]: where the documents of each shard begin."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,7 @@ def _joined(parts: list[NDArray], kind: Any) -> NDArray[Any]:
 
 
 def attribute(
-    shards: Sequence[Shard], docs: Alive, read: Callable[[Shard, pa.Array], NDArray[Any]], kind: Any
+    shards: Sequence[Shard], docs: Placed, read: Callable[[Shard, pa.Array], NDArray[Any]], kind: Any
 ) -> NDArray[Any]:
     """A column of the documents, read shard by shard: `read` gets a shard and the rows wanted, ascending."""
     parts = []

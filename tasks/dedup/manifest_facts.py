@@ -14,9 +14,10 @@ from tasks.dedup.passages import Found
 from tasks.shards import Shard
 
 
-def searched(near: Receipt, repeated: Found) -> dict[str, Any]:
-    """How the search went, and what passages were repeated."""
-    return {name: value for name, value in near.facts.items() if name != "proof"} | repeated.summaries
+def searched(near: Receipt, repeated: Found, heldout: Receipt, leaks: Receipt) -> dict[str, Any]:
+    """How the search went, what passages were repeated, what is held out with copies, and the check of that."""
+    found = {name: value for name, value in near.facts.items() if name != "proof"} | repeated.summaries
+    return {**found, "heldout": dict(heldout.facts), "leaks": dict(leaks.facts)}
 
 
 def index_of(near: Receipt, shards: Sequence[Shard], earlier: Earlier | None, recipe: Recipe) -> Index | None:

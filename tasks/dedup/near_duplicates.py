@@ -6,7 +6,7 @@ parts (near_in_parts.py), with the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from corpusmill.kernels.duplicates.keepers import Keepers, KeeperSearch, KeptBef
 from corpusmill.store import Draft, Receipt, Store, Unit
 from tasks import stages
 from tasks.dedup import index, proof
-from tasks.dedup.documents import Alive, Ints, alive, attribute, digests_column, salts, scores_read
+from tasks.dedup.documents import Alive, Ints, Placed, alive, attribute, digests_column, salts, scores_read
 from tasks.dedup.history import Earlier, batches, rows_of, settings, shingling, stored_sets
 from tasks.dedup.outcome import Old, Outcome, commit
 from tasks.shards import Shard, fixed_binary
@@ -160,7 +160,7 @@ def proofs(
 
 
 def loader(
-    shards: Sequence[Shard], docs: Alive, keepers: Ints, earlier: Earlier | None, recipe: Recipe, store: Store
+    shards: Sequence[Shard], docs: Placed, keepers: Ints, earlier: Earlier | None, recipe: Recipe, store: Store
 ) -> jaccard.Load:
     """Shingle sets of documents: of a shard from its texts, of an earlier build from its index."""
 
@@ -185,21 +185,28 @@ def band_keys(shards: Sequence[Shard], docs: Alive, recipe: Recipe, store: Store
 
 
 def signed_keys(shard: Shard, rows: NDArray[np.int32], recipe: Recipe, store: Store) -> Keys:
-    """uint64[R, bands] of some rows of a shard, ascending; signatures, the largest thing here, are held in batches."""
+    """uint64[R, bands] of some rows of a shard, ascending."""
     config = recipe.deduplicate
-    width = config.num_perm
     keys = np.empty((len(rows), config.bands), np.uint64)
+    for part, found in signatures_of(shard, rows, recipe, store):
+        keys[part] = lsh.band_keys(found, config.bands, config.num_perm // config.bands)
+    return keys
+
+
+def signatures_of(
+    shard: Shard, rows: NDArray[np.int32], recipe: Recipe, store: Store
+) -> Iterator[tuple[slice, NDArray[np.uint32]]]:
+    """Signatures of some rows of a shard, ascending, and which of the rows they are: in batches, the largest thing
+    here."""
+    width = recipe.deduplicate.num_perm
     begin = done = 0
     for batch in store.batches(shard.attribute("digests"), ["signature"], SIGNATURE_ROWS):
         after = int(np.searchsorted(rows, begin + batch.num_rows))
         column = batch.column("signature")
         found = np.frombuffer(column.buffers()[1], "<u4", len(column) * width, column.offset * width * 4)
         if after > done:
-            keys[done:after] = lsh.band_keys(
-                found.reshape(-1, width)[rows[done:after] - begin], config.bands, width // config.bands
-            )
+            yield slice(done, after), found.reshape(-1, width)[rows[done:after] - begin]
         begin, done = begin + batch.num_rows, after
-    return keys
 
 
 def _kept_before(keys: Keys, earlier: Earlier | None, store: Store) -> tuple[KeptBefore, Ints, Ints]:

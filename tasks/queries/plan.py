@@ -185,7 +185,7 @@ def finished(store: Store) -> set[str]:
 def build_runs(files: int, packs: int) -> int:
     """Task runs of a flow run of `build-dataset` (the stages of tasks/chain.py)."""
     batches = Batches()
-    return sum(len(batches.cut(range(units))) for units in (files, 1, 1, files, 1, packs))
+    return sum(len(batches.cut(range(units))) for units in (files, 1, 1, 1, files, 1, packs, 1))
 
 
 def ingest_runs(files: Sequence[int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bench.dedup import __main__ as dedup
-from bench.dedup import quality, signed
+from bench.dedup import held_out, quality, signed
 
 
 def test_grouping_through_the_store_finds_what_one_unit_finds(tmp_path):
@@ -30,6 +30,14 @@ def test_quick_measures_our_side(tmp_path, data_dir, monkeypatch, capsys):
     assert "through the store" in answer["growth"][1]["how"]
     assert answer["growth"][1]["peak_bytes"] > 2**26
     assert answer["verification"]["sets_held"] > answer["verification"]["from_text"] > 0
+
+
+def test_copies_of_held_out_documents_are_found_and_none_is_left(tmp_path):
+    held_out.write(tmp_path, 4000)
+    found = held_out.measured(tmp_path, 4000)
+    assert found["heldout"]["copies"] >= 5
+    assert found["leaks"]["heldout"] == found["heldout"]["drawn"] + found["heldout"]["copies"]
+    assert found["leaks"]["peak_bytes"] > 2**26
 
 
 def test_quality_is_exact_on_texts_with_all_their_pairs_known(data_dir, monkeypatch, capsys):
