@@ -42,4 +42,5 @@ def train(
         )
     lines.append(f"checkpoint {result['checkpoint'] or 'none'}")
     lines.append(f"dataset    {result['name']}@{result['manifest']}")
+    lines += [f"damaged    {name} could not be loaded and was passed over" for name in result.get("damaged", ())]
     options.answer(result, "\n".join(lines))

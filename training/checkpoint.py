@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def save(
     optimizer: Optimizer,
     ranks: Ranks,
     scratch: Path,
+    damaged: Collection[str] = (),
 ) -> str:
     """Store a checkpoint of all ranks; its name.
 
@@ -42,8 +43,9 @@ def save(
     Args:
         facts: the content of COMMIT.json besides the files; `step` names the checkpoint.
         scratch: a local folder that all ranks of this machine share.
+        damaged: names of checkpoints that could not be loaded; their steps are stored under further names.
     """
-    name = commits.folder_of(run_id, facts["step"])
+    name = commits.free_name(run_id, facts["step"], damaged)
     folder = scratch / f"save-{facts['step']:08d}"
     optimizer.zero_grad()  # DCP would otherwise save an empty optimizer state in silence (pytorch#140898)
     weights, moments = get_state_dict(model, optimizer)

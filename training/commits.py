@@ -2,14 +2,16 @@
 
     checkpoints/<run id>/<step, 8 digits>/<sha256>      the files, create-only, named by content
     checkpoints/<run id>/<step, 8 digits>/COMMIT.json   last; without it the checkpoint does not exist
+    checkpoints/<run id>/<step, 8 digits>.2/...         the same step again, where the first was found damaged
 
 Needs no torch: the launcher refuses a checkpoint before it starts anything.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,8 @@ from corpusmill.errors import CheckFailed, NotFound, Refused, UsageError
 from corpusmill.store import Store
 from corpusmill.store.receipts import seal, unseal
 
-_REF = re.compile(r"(?:checkpoints/)?([0-9a-f]{16})(?:/([0-9]{1,8}))?")
+_REF = re.compile(r"(?:checkpoints/)?([0-9a-f]{16})(?:/([0-9]{1,8}))?(?:\.[0-9]+)?")
+_PLACE = re.compile(r"(checkpoints/[0-9a-f]{16}/([0-9]{8})(?:\.([0-9]+))?)/COMMIT\.json")
 
 IDENTITIES = {
     "manifest_sha256": ("manifest", "Resume with that dataset (NAME@DIGEST)"),
@@ -45,10 +48,26 @@ def folder_of(run_id: str, step: int) -> str:
     return f"checkpoints/{run_id}/{step:08d}"
 
 
+def free_name(run_id: str, step: int, damaged: Collection[str]) -> str:
+    """The name under which a step is saved: its own, or the next one if checkpoints of this step are damaged."""
+    name = folder_of(run_id, step)
+    further = (f"{name}.{k}" for k in itertools.count(2))
+    return next(n for n in itertools.chain([name], further) if n not in damaged)
+
+
+def names(store: Store, run_id: str) -> list[str]:
+    """The committed checkpoints of a run, the one with the most steps first; damaged ones too."""
+    found = [_PLACE.fullmatch(name) for name in store.list(f"checkpoints/{run_id}/")]
+    return [m[1] for m in sorted(filter(None, found), key=lambda m: (int(m[2]), int(m[3] or 1)), reverse=True)]
+
+
 def latest(store: Store, run_id: str) -> Commit | None:
-    """The committed checkpoint of a run with the most steps; None before the first."""
-    names = [name for name in store.list(f"checkpoints/{run_id}/") if name.endswith("/COMMIT.json")]
-    return _read(store, max(names).removesuffix("/COMMIT.json")) if names else None
+    """The committed checkpoint of a run with the most steps; None before the first.
+
+    Raises:
+        CheckFailed: its COMMIT.json is damaged.
+    """
+    return next((read(store, name) for name in names(store, run_id)), None)
 
 
 def find(store: Store, ref: str) -> Commit:
@@ -60,14 +79,13 @@ def find(store: Store, ref: str) -> Commit:
     match = _REF.fullmatch(ref)
     if not match:
         raise UsageError(f"--resume {ref!r}", "expected RUN or RUN/STEP, a run id being 16 hex digits")
-    found = latest(store, match[1]) if match[2] is None else None
-    if match[2] is not None and store.exists(f"{folder_of(match[1], int(match[2]))}/COMMIT.json"):
-        found = _read(store, folder_of(match[1], int(match[2])))
-    if found is None:
+    wanted = None if match[2] is None else folder_of(match[1], int(match[2]))
+    found = [name for name in names(store, match[1]) if wanted in (None, name.partition(".")[0])]
+    if not found:
         raise NotFound(
             f"no committed checkpoint {ref} in {store.uri}", "a checkpoint is committed once its COMMIT.json exists"
         )
-    return found
+    return read(store, found[0])
 
 
 def check(commit: Commit, identities: Mapping[str, str]) -> None:
@@ -97,7 +115,7 @@ def write(store: Store, name: str, facts: Mapping[str, Any]) -> None:
     """
     if store.create(f"{name}/COMMIT.json", seal(facts)):
         return
-    kept = _read(store, name)  # two attempts at one run: the first one counts
+    kept = read(store, name)  # two attempts at one run: the first one counts
     if kept.facts["batch_chain"] != facts["batch_chain"]:
         raise CheckFailed(
             f"checkpoint {name} already exists, made from other batches",
@@ -106,5 +124,10 @@ def write(store: Store, name: str, facts: Mapping[str, Any]) -> None:
         )
 
 
-def _read(store: Store, name: str) -> Commit:
+def read(store: Store, name: str) -> Commit:
+    """The checkpoint of this name.
+
+    Raises:
+        CheckFailed: its COMMIT.json is damaged. NotFound: it has none.
+    """
     return Commit(name, unseal(store.get(f"{name}/COMMIT.json"), f"{name}/COMMIT.json"))

@@ -6,7 +6,7 @@ how often to save): the same run may resume with other ranks or another mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -122,7 +122,8 @@ def load_train_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainC
 def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """The order of a training run on a dataset.
 
-    A stage without weights draws from every partition but the held-out one, by its number of sequences.
+    A stage without weights draws from every partition but the held-out one by its number of sequences: where it is as
+    long as all of them together, each sequence once.
 
     Raises:
         NotFound: the dataset has nothing to train on.
@@ -134,10 +135,7 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
             f"dataset {manifest.name} has no training sequences", "all its documents were removed or held out"
         )
     batch = config.mixture.global_batch
-    stages = tuple(
-        Stage(s.steps * batch, s.weights or _by_size(sizes, config.mixture.block), s.rope_base, s.lr)
-        for s in config.mixture.stage
-    )
+    stages = tuple(Stage(s.steps * batch, s.weights or sizes, s.rope_base, s.lr) for s in config.mixture.stage)
     used = {name for stage in stages for name in stage.weights}
     unknown = sorted(used - set(sizes))
     if unknown:
@@ -154,9 +152,3 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
         block=config.mixture.block,
         max_epochs=config.mixture.max_epochs,
     )
-
-
-def _by_size(sizes: Mapping[str, int], block: int) -> dict[str, int]:
-    """Weights proportional to sizes, as fine as the block allows; the smallest partition still gets a share."""
-    total = sum(sizes.values())
-    return {name: max(1, size * (block // 4) // total) for name, size in sizes.items()}

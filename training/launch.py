@@ -84,31 +84,33 @@ def launch(
     store = run.open()
     if done := claims.finished(store, run.run_id):
         return Result(run.run_id, "finished before", done)
+    run.require_shards(store)
     number = claims.claim(store, run.run_id)
     if number is None:
         return Result(run.run_id, "running elsewhere", {})
-    folder = log_dir.absolute() / f"{run.run_id}.{number}"
+    folder, cache = log_dir.absolute() / f"{run.run_id}.{number}", log_dir.absolute() / f"{run.run_id}.cache"
     try:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         run.write(folder / "run.json", number)
         with claims.beating(store, run.run_id, number), _terminable():
-            result = _supervised(run, nproc, folder, on_line or (lambda line: None), timeout_s, stall_s)
+            result = _supervised(run, nproc, folder, cache, on_line or (lambda line: None), timeout_s, stall_s)
         if result["outcome"] == "finished":
             claims.finish(store, run.run_id, result)
+            shutil.rmtree(cache, ignore_errors=True)
         return Result(run.run_id, result["outcome"], result)
     finally:
         try:
             _keep_log(store, run.run_id, number, folder / "train.log")
         finally:
             claims.release(store, run.run_id, number, (_result(folder) or {"outcome": "failed"})["outcome"])
-            shutil.rmtree(folder / "cache", ignore_errors=True)
 
 
 def _supervised(
     run: RunSpec,
     nproc: int,
     folder: Path,
+    cache: Path,
     on_line: Callable[[str], None],
     timeout_s: float | None,
     stall_s: float,
@@ -135,7 +137,7 @@ def _supervised(
         _torchrun(nproc, folder),
         log=folder / "train.log",
         on_line=on_line,
-        env=_environment(folder, run.config.run.threads),
+        env=_environment(cache, run.config.run.threads),
         watch=watch,
         grace_s=GRACE_S,
         poll_s=0.2,
@@ -170,10 +172,13 @@ def _torchrun(nproc: int, folder: Path) -> list[str]:
     ]
 
 
-def _environment(folder: Path, threads: int) -> dict[str, str]:
-    """Ours, and: this code and no `training` of the working directory; one copy of remote shards for all ranks."""
+def _environment(cache: Path, threads: int) -> dict[str, str]:
+    """Ours, and: this code and no `training` of the working directory; one copy of remote shards for all ranks.
+
+    The copies stay until the run is finished: the next attempt finds them.
+    """
     return {
-        "CORPUSMILL_CACHE": str(folder / "cache"),
+        "CORPUSMILL_CACHE": str(cache),
         **python_environment(),
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(threads),
@@ -250,7 +255,10 @@ def train_ref(
 
     Returns:
         plain JSON: run_id, name, manifest, outcome, steps, step, loss_first, loss_last, heldout_before, heldout_after
-        (bits per byte), tokens, batch_chain, checkpoint, timing, tags.
+        (bits per byte), tokens, batch_chain, checkpoint, damaged, timing, tags.
+
+    Raises:
+        Incomplete: a signal to torchrun or a rank stopped it; it has saved. And what `launch` raises.
     """
     extras.need("train")
     name, digest = store.resolve(ref)
@@ -265,13 +273,19 @@ def train_ref(
         on_line=on_line,
         timeout_s=timeout_s,
     )
-    commit = commits.latest(store, spec.run_id)
+    if result.outcome == "stopped":
+        raise Incomplete(
+            f"training of run {result.run_id} was stopped at step {result.facts['step']} of {result.facts['steps']}",
+            f"a signal told torchrun or a rank to end; checkpoint {result.facts['checkpoint']} was saved",
+            "Run again to resume from it.",
+        )
+    named = next(iter(commits.names(store, spec.run_id)), None)
     return {
         **result.facts,
         "name": name,
         "manifest": digest,
         "run_id": result.run_id,
         "outcome": result.outcome,
-        "checkpoint": commit.name if commit else None,
+        "checkpoint": result.facts.get("checkpoint") or named,
         "tags": [f"manifest:{digest[:16]}", f"run:{spec.run_id}"],
     }

@@ -64,6 +64,8 @@ class Trainer:
     heldout: Heldout | None
     progress: Progress = Progress()
     saved: str | None = None
+    saved_step: int = 0
+    damaged: set[str] = field(default_factory=set)
     stopping: bool = False
     watch: Stopwatch = field(default_factory=Stopwatch)
     times: list[list[StepTimes]] = field(default_factory=list)
@@ -85,7 +87,7 @@ class Trainer:
                 break
             if self.progress.step % config.run.checkpoint_every == 0 and self.progress.step < plan.steps:
                 self._save("interval")
-        if self.progress.step and self.saved != commits.folder_of(self.spec.run_id, self.progress.step):
+        if self.progress.step > self.saved_step:
             self._save("final" if outcome == "finished" else "sigterm")
         after = self._evaluate() if outcome == "finished" else None
         return {
@@ -97,6 +99,7 @@ class Trainer:
             **asdict(self.progress),
             "heldout_after": after,
             "checkpoint": self.saved,
+            "damaged": sorted(self.damaged),
             "world_size": self.ranks.world_size,
             "mode": config.run.mode,
             "timing": verdict(self.times[1:] or self.times),  # the first step warms up
@@ -106,15 +109,25 @@ class Trainer:
         self.stopping = True  # only a flag: the ranks agree on it at the next step
 
     def _restore(self) -> None:
-        commit = commits.latest(self.store, self.spec.run_id)
-        if commit is None and self.spec.parent is not None:
-            commit = commits.find(self.store, self.spec.parent)
-        if commit is None:
-            return
+        """Go on from the newest sound checkpoint of this run, else from its parent's, else from the start."""
+        for name in commits.names(self.store, self.spec.run_id):
+            try:
+                self._load(commits.read(self.store, name))
+            except CheckFailed as fault:
+                self.damaged.add(name)
+                self._say(f"WARNING: {name} is passed over, it cannot be loaded: {fault.what}", now=True)
+            else:
+                return
+        if self.spec.parent is not None:
+            self._load(commits.find(self.store, self.spec.parent))
+        elif self.damaged:
+            self._say("WARNING: no checkpoint of this run can be loaded; it starts from the beginning", now=True)
+
+    def _load(self, commit: commits.Commit) -> None:
         commits.check(commit, self.spec.identities)
         checkpoint.load(self.store, commit, self.model, self.optimizer, self.ranks, self.folder)
         self.progress = Progress(**{name: commit.facts[name] for name in asdict(self.progress)})
-        self.saved = commit.name
+        self.saved, self.saved_step = commit.name, commit.step
         self._say(f"resuming from {commit.name}", now=True)
 
     def _step(self) -> bool:
@@ -128,7 +141,7 @@ class Trainer:
             return False
         stage, passed = self.spec.plan.stage_at(step)
         watch.work()
-        loss = self._gradients(batch, stage.rope_base, world / counted)
+        loss = self._gradients(batch, stage.rope_base, world / max(counted, 1))
         watch.work_done()
         optim = self.spec.config.optim
         norm = parallel.clip(self.model, optim.max_grad_norm)
@@ -158,7 +171,7 @@ class Trainer:
         parts = parallel.gathered(struct.pack("<d", loss) + mine.pack() + b"".join(batch.digests()))
         times = [StepTimes.unpack(p[8:48]) for p in parts]
         self.times = [*self.times[-199:], times]
-        mean = sum(struct.unpack("<d", p[:8])[0] for p in parts) / counted
+        mean = sum(struct.unpack("<d", p[:8])[0] for p in parts) / max(counted, 1)  # 0 for a batch without labels
         digest = batch_digest([p[48:] for p in parts])
         old = self.progress
         self.progress = replace(
@@ -214,13 +227,14 @@ class Trainer:
             "torch_version": str(torch.__version__),
         }
         self._beat()
-        self.saved = checkpoint.save(
-            self.store, self.spec.run_id, facts, self.model, self.optimizer, self.ranks, self.folder
-        )
-        if self.ranks.rank == 0 and self._lines:
+        if self.ranks.rank == 0 and self._lines:  # before the commit: what a checkpoint has seen has its metrics
             name = f"runs/{self.spec.run_id}/metrics.{self.claim}.{self.progress.step:08d}.jsonl"
             self.store.put(name, "".join(f"{line}\n" for line in self._lines).encode())
             self._lines = []
+        self.saved = checkpoint.save(
+            self.store, self.spec.run_id, facts, self.model, self.optimizer, self.ranks, self.folder, self.damaged
+        )
+        self.saved_step = self.progress.step
         self._say(f"saved {self.saved} in {time.perf_counter() - began:.2f} s", now=True)
 
     def _evaluate(self) -> float | None:

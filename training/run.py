@@ -7,6 +7,7 @@ whoever has it, and is trained once. Ranks, mode and micro-batch are not in it: 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +15,11 @@ from pathlib import Path
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
 from corpusmill.dataset.manifest import Manifest, open_manifest
+from corpusmill.errors import NotFound
 from corpusmill.store import Store, open_store
 from corpusmill.tokens.order import Plan
 from training import commits
-from training.config import TrainConfig, plan_of
+from training.config import HELDOUT, TrainConfig, plan_of
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,24 @@ class RunSpec:
         """The store."""
         return open_store(self.store)
 
+    def require_shards(self, store: Store) -> None:
+        """See that the files of all partitions to be read are there, before anything starts.
+
+        Raises:
+            NotFound: naming the first that is gone, and how many are.
+        """
+        partitions = (self.facts.partitions.get(name) for name in (*self.plan.partitions, HELDOUT))
+        shards = [shard for partition in partitions if partition for shard in partition.shards]
+        names = sorted({output.name for shard in shards for output in (shard.tokens, shard.rows, shard.docs)})
+        with ThreadPoolExecutor(16) as threads:
+            gone = [name for name, there in zip(names, threads.map(store.exists, names), strict=True) if not there]
+        if gone:
+            raise NotFound(
+                f"{gone[0]} of dataset {self.dataset} is not in {store.uri}",
+                f"{len(gone)} of {len(names)} files with its sequences are gone",
+                "Build again: the units whose files are missing run again.",
+            )
+
     def write(self, path: Path, claim: int) -> None:
         """Write the file that `python -m training.loop` reads."""
         value = {
@@ -111,4 +131,5 @@ def resuming(spec: RunSpec, ref: str) -> RunSpec:
     commits.check(commit, spec.identities)
     if commit.facts["run_id"] == spec.run_id:
         return spec
-    return RunSpec(spec.store, spec.dataset, spec.manifest, spec.config, commit.name)
+    parent = commits.folder_of(commit.facts["run_id"], commit.step)
+    return RunSpec(spec.store, spec.dataset, spec.manifest, spec.config, parent)

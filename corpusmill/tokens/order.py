@@ -29,7 +29,7 @@ VERSION = 1
 
 ROUNDS = 6
 MAX_SEQUENCES = 2**40
-MAX_WEIGHT_SUM = 2**20  # m * weight sum stays below 2**63 in int64
+MAX_WEIGHT_SUM = 2**20
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -269,7 +269,11 @@ class Plan:
 
 def _drawn(cumulative: Ints, m: int) -> Ints:
     """How many of a stage's first m sequences each partition gives: floor(m C[k+1] / D) - floor(m C[k] / D)."""
-    floors = m * cumulative // cumulative[-1]
+    total = int(cumulative[-1])
+    if m * total < 2**63:
+        floors = m * cumulative // total
+    else:  # weights that are sizes
+        floors = np.array([m * weight // total for weight in cumulative.tolist()], np.int64)
     return floors[1:] - floors[:-1]
 
 
@@ -318,6 +322,8 @@ def _stage_faults(stage: Stage, plan: Plan) -> list[str]:
     total = sum(stage.weights.values())
     unknown = sorted(set(stage.weights) - set(plan.sizes))
     faults = [f"no partition {name!r}; there are {sorted(plan.sizes)}" for name in unknown]
+    if all(plan.sizes.get(name) == weight for name, weight in stage.weights.items()):
+        return faults  # by size: exact over a pass, however small a partition's share of a block is
     if total > MAX_WEIGHT_SUM:
         faults.append(f"weights sum to {total}, expected at most 2**20")
     if min(stage.weights.values()) * plan.block < 2 * total and len(stage.weights) > 1:

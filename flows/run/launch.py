@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from corpusmill import errors
-from corpusmill.errors import MillError
+from corpusmill.errors import Incomplete, MillError
 from corpusmill.places import python_environment
 from corpusmill.processes import supervise
 
 GRACE_S = 25.0
 """The launcher gives its ranks 20 s to store a checkpoint; a Prefect worker kills a cancelled flow after 30."""
+PREEMPTIONS = 3
+"""Times that a stopped run is resumed within one flow run."""
 LINES_PER_S = 1.0
 BURST = 60
 
@@ -68,6 +70,20 @@ def train_in_process(
         }
         raise kinds[result["error"]](result["what"], result["why"], result["do"])
     return result
+
+
+def until_finished(attempt: Callable[[], dict[str, Any]], say: Callable[[MillError], None]) -> dict[str, Any]:
+    """Attempt a training run again as long as it is stopped from outside (a machine that is taken away), within limits.
+
+    Raises:
+        Incomplete: it was stopped more than PREEMPTIONS times. MillError: what an attempt raises.
+    """
+    for _ in range(PREEMPTIONS):
+        try:
+            return attempt()
+        except Incomplete as stopped:
+            say(stopped)
+    return attempt()
 
 
 def last_lines(log: Path, count: int = 5) -> str:

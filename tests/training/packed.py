@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +92,13 @@ def _partition(store: Store, folder: Path, docs: Sequence[np.ndarray], seq_len: 
 
 
 def publish_dataset(
-    store_uri: Path | str, folder: Path, name: str = "toy", seed: int = 0, count: int = 400, seq_len: int = SEQ_LEN
+    store_uri: Path | str,
+    folder: Path,
+    name: str = "toy",
+    seed: int = 0,
+    count: int = 400,
+    seq_len: int = SEQ_LEN,
+    made: Callable[[int, int], list[np.ndarray]] = documents,
 ) -> str:
     """Write, store and publish a dataset with partitions `crawl` (two shards), `books` and `heldout`; its digest."""
     store = open_store(store_uri, create=True)
@@ -110,9 +116,9 @@ def publish_dataset(
             "eos_id": 0,
         },
         "partitions": {
-            "crawl": _partition(store, folder, documents(count, seed), seq_len, shards=2),
-            "books": _partition(store, folder, documents(count // 4, seed + 1), seq_len, shards=1),
-            "heldout": _partition(store, folder, documents(count // 10, seed + 2), seq_len, shards=1),
+            "crawl": _partition(store, folder, made(count, seed), seq_len, shards=2),
+            "books": _partition(store, folder, made(count // 4, seed + 1), seq_len, shards=1),
+            "heldout": _partition(store, folder, made(count // 10, seed + 2), seq_len, shards=1),
         },
     }
     return store.publish(name, manifest, why="a test")

@@ -106,6 +106,16 @@ def test_latest_is_the_highest_committed_step(store: Store) -> None:
         commits.find(store, "latest")
 
 
+def test_a_step_whose_checkpoint_is_damaged_is_stored_under_a_further_name(store: Store) -> None:
+    first = commits.folder_of(RUN, 7)
+    second = commits.free_name(RUN, 7, {first})
+    assert commits.free_name(RUN, 7, {first, second}) == f"{first}.3"
+    for name in (first, second, commits.folder_of(RUN, 6)):
+        commits.write(store, name, facts(6 if name.endswith("6") else 7))
+    assert commits.names(store, RUN) == [second, first, commits.folder_of(RUN, 6)]
+    assert commits.find(store, f"{RUN}/7").name == commits.find(store, second).name == second
+
+
 def test_edited_commit_is_recognised(store: Store) -> None:
     name = commits.folder_of(RUN, 7)
     commits.write(store, name, facts(7))

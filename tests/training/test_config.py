@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpusmill.dataset.manifest import Manifest
@@ -40,8 +41,29 @@ def test_a_stage_without_weights_draws_partitions_by_size() -> None:
     sizes = {"a": 900, "b": 90, "c": 1}
     plan = plan_of(config("mixture.stage=[{steps=100}]"), dataset(**sizes, heldout=50))
     assert plan.partitions == ("a", "b", "c")
-    assert plan.stages[0].weights == {"a": 232, "b": 23, "c": 1}
+    assert plan.stages[0].weights == sizes
     assert plan.total == 800
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"large": 10_000, "small": 1}, {f"p{i:03}": 7 for i in range(600)}, {"a": 4_999, "b": 2_500, "c": 501}],
+)
+def test_a_pass_by_size_draws_every_sequence_once(sizes: dict[str, int]) -> None:
+    total = sum(sizes.values())
+    plan = plan_of(config(f"mixture.stage=[{{steps={total}}}]", "mixture.global_batch=1"), dataset(**sizes))
+    rows = plan.at(np.arange(total))
+    assert len(np.unique(np.stack([rows.partition, rows.row]), axis=1).T) == total
+    assert set(plan.epochs().values()) == {1.0}
+
+
+def test_partitions_of_very_different_sizes_are_drawn_exactly() -> None:
+    sizes = {"a": 2**39, "b": 1_000, "c": 10_000_000}
+    plan = plan_of(config(f"mixture.stage=[{{steps={2**39}}}]", "mixture.global_batch=1"), dataset(**sizes))
+    assert plan.epochs()["b"] == pytest.approx(1, abs=0.002)
+    last = plan.at(np.arange(2**39 - 5_000, 2**39))
+    assert last.row.min() >= 0
+    assert all((last.row[last.partition == k] < sizes[name]).all() for k, name in enumerate(plan.partitions))
 
 
 def test_held_out_text_cannot_be_drawn() -> None:

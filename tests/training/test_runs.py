@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from corpusmill.errors import Refused, Unavailable, UsageError
+from corpusmill.errors import Incomplete, Refused, Unavailable, UsageError
 from corpusmill.processes import descendants, identify
 from tests.training.packed import publish_dataset
 from tests.training.toy import CONFIG, Toy
@@ -195,15 +195,21 @@ def test_other_numbers_of_ranks_and_modes_go_on_with_the_same_batches_on_s3(
     assert stopped
     assert (stopped.step, stopped.facts["reason"]) == (max(first), "sigterm")
 
-    one = toy.spec('name="elastic"', 'run.mode="fsdp2"')
-    assert one.run_id == spec.run_id
-    with torchrun_stopped_at(logs / f"{spec.run_id}.2", max(first) + 5):
-        second = train(one, logs, nproc=1, claim=2)
-    assert second.result.outcome == "stopped"
+    assert list((logs / f"{spec.run_id}.cache").rglob("*")), "the next attempt need not fetch the shards again"
+    one = ['name="elastic"', 'run.mode="fsdp2"', "run.nproc=1"]
+    assert toy.spec(*one).run_id == spec.run_id
+    with (
+        torchrun_stopped_at(logs / f"{spec.run_id}.2", max(first) + 5),
+        pytest.raises(Incomplete, match=rf"was stopped at step \d+ of {STEPS}") as incomplete,
+    ):
+        train_ref(toy.open(), "toy", CONFIG, one, log_dir=logs)
+    assert incomplete.value.exit_code == 6
+    second = metrics(logs / f"{spec.run_id}.2")
     third = train(spec, logs, claim=3)
+    assert not (logs / f"{spec.run_id}.cache").exists()
 
-    seen = first | second.steps | third.steps
-    assert len(first) + len(second.steps) + len(third.steps) == len(seen) == STEPS  # no step twice
+    seen = first | second | third.steps
+    assert len(first) + len(second) + len(third.steps) == len(seen) == STEPS  # no step twice
     assert [seen[step]["batch"] for step in sorted(seen)] == unbroken.column("batch")
     assert [seen[step]["loss"] for step in sorted(seen)] == pytest.approx(unbroken.column("loss"), rel=1e-4)
     assert third.result.facts["batch_chain"] == unbroken.result.facts["batch_chain"]
