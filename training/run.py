@@ -14,12 +14,12 @@ from pathlib import Path
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
-from corpusmill.dataset.manifest import Manifest, open_manifest
+from corpusmill.dataset.manifest import HELDOUT, Manifest, open_manifest
 from corpusmill.errors import NotFound
 from corpusmill.store import Store, open_store
 from corpusmill.tokens.order import Plan
 from training import commits
-from training.config import HELDOUT, TrainConfig, plan_of
+from training.config import TrainConfig, plan_of
 
 
 @dataclass(frozen=True)
