@@ -12,9 +12,10 @@ import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ from corpusmill.kernels.rules.rules import load_rules
 from corpusmill.plain_text import table
 from corpusmill.readers.outcomes import outcomes
 
-RULE_FILES = ("gopher", "c4", "fineweb", "dclm")
+RULE_FILES = ("gopher", "gopher-datatrove", "c4", "fineweb", "dclm")
 DROPPED_BY = "gopher"
 
 
@@ -40,6 +41,7 @@ class Judged:
     url: str
     kind: str
     truth: str
+    expect: str = ""
     text: str = ""
     ended: str | None = None
     broken: dict[str, str | None] = field(default_factory=dict)
@@ -83,6 +85,17 @@ def judged_pages(root: Path) -> list[Judged]:
     Raises:
         NotFound: there is no truth of such a crawl.
     """
+    judged = extracted(root, lambda row: row["kind"] == "rule-breaker" or row["expect"] == "keep-at-risk")
+    apply([page for page in judged if page.ended is None])
+    return judged
+
+
+def extracted(root: Path, wanted_row: Callable[[Mapping[str, Any]], bool]) -> list[Judged]:
+    """The pages of the mini-crawl whose rows of the truth are wanted, with their texts.
+
+    Raises:
+        NotFound: there is no truth of such a crawl.
+    """
     truth_file = root / "truth.jsonl.gz"
     if not truth_file.is_file():
         raise NotFound(f"no {truth_file}", "expected the mini-crawl of the test data", "Set CORPUSMILL_TEST_DATA.")
@@ -90,8 +103,8 @@ def judged_pages(root: Path) -> list[Judged]:
     with gzip.open(truth_file, "rt", encoding="utf-8", newline="\n") as lines:
         for line in lines:
             row = json.loads(line)
-            if row["kind"] == "rule-breaker" or row["expect"] == "keep-at-risk":
-                page = Judged(row["url"], row["kind"], row["reason"] or "")
+            if wanted_row(row):
+                page = Judged(row["url"], row["kind"], row["reason"] or "", row["expect"])
                 wanted.setdefault(row["warc"], {})[row["offset"]] = page
     for warc, pages in sorted(wanted.items()):
         for one in outcomes(root / warc):
@@ -99,9 +112,7 @@ def judged_pages(root: Path) -> list[Judged]:
                 continue
             found.text = extract(one.html, "auto").text if one.html else one.text or ""
             found.ended = one.reason or (None if found.text else "no_text")
-    judged = [page for _, pages in sorted(wanted.items()) for _, page in sorted(pages.items())]
-    apply([page for page in judged if page.ended is None])
-    return judged
+    return [page for _, pages in sorted(wanted.items()) for _, page in sorted(pages.items())]
 
 
 def apply(pages: Sequence[Judged]) -> None:

@@ -4,8 +4,8 @@ Two runs of datatrove 0.10.1 on the same texts: with our words in place of its t
 of definition: equal on 99.9 % of the texts is the floor), and as it comes, with spaCy's words, on the texts in English
 (agreement by rule).
 
-Filters: Gopher repetition, Gopher quality, C4 (rules/c4.toml), C4 without end marks and FineWeb on what that leaves
-(rules/fineweb.toml). Of C4 the texts that are left are compared too.
+Filters: Gopher repetition and quality (rules/gopher-datatrove.toml), C4 (rules/c4.toml), C4 without end marks and
+FineWeb on what that leaves (rules/fineweb.toml). Of C4 the texts that are left are compared too.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ SPACY_TEXTS = 1500
 OURS, SPACY = "ours", "spacy"
 C4_RULES = ("lorem_ipsum", "curly_bracket", "too_few_sentences")
 FINEWEB_RULES = ("too_few_end_marks", "too_many_short_lines", "duplicate_line_body", "too_many_line_breaks")
+RULE_FILES = ("gopher-datatrove", "fineweb", "c4")
 FILTERS = ("gopher_repetition", "gopher_quality", "c4", "c4_without_end_marks", "fineweb")
 
 
@@ -69,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     values = texts(QUICK if options.quick else options.texts)
     note(f"{len(values)} texts, {sum(map(len, values)) / 1e6:.1f} M characters")
-    ours = {name: ruled(values, load_rules(REPOSITORY / "rules" / f"{name}.toml")) for name in ("fineweb", "c4")}
+    ours = {name: ruled(values, load_rules(REPOSITORY / "rules" / f"{name}.toml")) for name in RULE_FILES}
     if options.no_peer:
         rows = [(name, f"{np.mean(column):.4f}") for name, column in ours["fineweb"].broken.items()]
         return report({"subject": "parity"}, table(("rule", "share broken"), rows, numbers=(1,)), [], options.json)
@@ -112,12 +113,12 @@ def decided(values: list[str], words: str, scratch: Path) -> list[dict[str, Any]
 
 def groups(ours: Mapping[str, Ruled]) -> dict[str, dict[str, np.ndarray]]:
     """filter -> its rules -> bool[N]."""
-    fineweb = ours["fineweb"].broken
-    names = list(fineweb)
+    gopher, fineweb = ours["gopher-datatrove"].broken, ours["fineweb"].broken
+    names = list(gopher)
     split = names.index("too_few_words")
     return {
-        "gopher_repetition": {name: fineweb[name] for name in names[:split]},
-        "gopher_quality": {name: fineweb[name] for name in names[split : names.index("lorem_ipsum")]},
+        "gopher_repetition": {name: gopher[name] for name in names[:split]},
+        "gopher_quality": {name: gopher[name] for name in names[split:]},
         "c4": dict(ours["c4"].broken),
         "c4_without_end_marks": {name: fineweb[name] for name in C4_RULES},
         "fineweb": {name: fineweb[name] for name in FINEWEB_RULES},
@@ -134,7 +135,7 @@ def differences(
 ) -> Iterator[Difference]:
     """Every text that one side keeps and the other drops."""
     for name, rules in groups(ours).items():
-        side = ours["c4" if name == "c4" else "fineweb"]
+        side = ours["gopher-datatrove" if name.startswith("gopher") else "c4" if name == "c4" else "fineweb"]
         for i in compared(name, theirs):
             broken = [rule for rule, column in rules.items() if column[i]]
             reason = theirs[i][name]

@@ -28,7 +28,7 @@ def test_every_floor_of_measures_and_parity_is_measured() -> None:
 
 
 def test_groups_hold_each_rule_of_fineweb_once() -> None:
-    ours = {name: parity.ruled(PROSE, load_rules(SHIPPED / "rules" / f"{name}.toml")) for name in ("fineweb", "c4")}
+    ours = {name: parity.ruled(PROSE, load_rules(SHIPPED / "rules" / f"{name}.toml")) for name in parity.RULE_FILES}
     groups = parity.groups(ours)
     assert set(groups) == set(parity.FILTERS)
     named = [rule for name in parity.FILTERS if name != "c4" for rule in groups[name]]
@@ -37,7 +37,7 @@ def test_groups_hold_each_rule_of_fineweb_once() -> None:
 
 def test_a_difference_is_found_and_its_cause_is_named() -> None:
     text = "1 23 a b c 12 3 a b c " + "x y z w v u t s "
-    ours = {name: parity.ruled([text], load_rules(SHIPPED / "rules" / f"{name}.toml")) for name in ("fineweb", "c4")}
+    ours = {name: parity.ruled([text], load_rules(SHIPPED / "rules" / f"{name}.toml")) for name in parity.RULE_FILES}
     row = dict.fromkeys(parity.FILTERS) | {"gopher_repetition": "duplicated_5_n_grams", "gopher_quality": "x"}
     row |= {"c4": "too_few_sentences", "c4_without_end_marks": "too_few_sentences"}
     del row["fineweb"]

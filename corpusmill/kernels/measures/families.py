@@ -22,7 +22,7 @@ import pyarrow as pa
 from corpusmill.schema import QUALITY_MEASURES, REPETITION_MEASURES
 
 _DECLARED = re.compile(r"^MEASURES = (\{.*?^\})", re.M | re.S)
-_FIRST = ("gopher", "body", "fineweb", "page", "code", "dolma", "dclm", "nemo", "redpajama")
+_FIRST = ("gopher", "body", "fineweb", "page", "code", "dolma", "dclm", "nemo", "redpajama", "paper", "refinedweb")
 """Families whose columns are stored in this order; a new one comes after them, by its name."""
 _INTERLEAVED = {name: i for i, name in enumerate(QUALITY_MEASURES + REPETITION_MEASURES)}
 """Order of the default family's columns, which come from three kernels."""

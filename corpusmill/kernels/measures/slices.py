@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from corpusmill.kernels.measures import lines
 from corpusmill.kernels.measures.feed_lines import FEED_COUNTS, count_feed_lines
+from corpusmill.kernels.words.joined import joined_table
 from corpusmill.kernels.words.split import normal_table, split_table
 from corpusmill.kernels.words.table import Scratch, WordTable, text_buffers, word_table
 
@@ -40,8 +41,13 @@ class Slice:
 
     @cached_property
     def split(self) -> WordTable:
-        """Words between white space."""
+        """Words of `str.split`."""
         return split_table(self.text)
+
+    @cached_property
+    def joined(self) -> WordTable:
+        """Tokens with no blank between them put together."""
+        return joined_table(self.table)
 
     @cached_property
     def normal(self) -> WordTable:

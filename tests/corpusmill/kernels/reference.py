@@ -140,11 +140,13 @@ def measures(text: str) -> dict[str, float]:
         "dup_line_char_ratio": ratio(dup_line_chars, len(text)),
         "dup_paragraph_char_ratio": ratio(dup_paragraph_chars, len(text)),
     }
-    for n in (2, 3, 4):
-        out[f"top_{n}gram_char_ratio"] = ratio(top_ngram(found, n), len(text))
-    for n in (5, 6, 7, 8, 9, 10):
-        out[f"dup_{n}gram_char_ratio"] = ratio(dup_ngrams(found, n), len(text))
-    return out
+    return out | repeats(found, len(text))
+
+
+def repeats(found: list[str], chars: int) -> dict[str, float]:
+    """Shares of repeated n-grams of these words in a text of some characters."""
+    top = {f"top_{n}gram_char_ratio": ratio(top_ngram(found, n), chars) for n in (2, 3, 4)}
+    return top | {f"dup_{n}gram_char_ratio": ratio(dup_ngrams(found, n), chars) for n in range(5, 11)}
 
 
 def duplicates(parts: list[str]) -> tuple[int, int]:

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from corpusmill.kernels.bytes.unicode_table import ALPHA, DIGIT, END_MARKS, FOLD_MASK, Kind, entry_of
+from corpusmill.kernels.bytes.unicode_table import ALPHA, DIGIT, END_MARKS, FOLD_MASK, UPPER, Kind, entry_of
 from corpusmill.kernels.measures.char_counts import POLICIES
+from corpusmill.schema import QUALITY_MEASURES, REPETITION_MEASURES
 from tests.corpusmill.kernels import reference
 from tests.corpusmill.kernels.reference import ratio, tokens
 from tests.corpusmill.kernels.reference_edits import lower
@@ -217,6 +218,55 @@ def body(text: str) -> dict[str, float]:
     return {"bullet_body_ratio": ratio(sum(line.lstrip().startswith(("•", "-")) for line in lines), len(lines))}
 
 
+def between_blanks(text: str) -> list[str]:
+    """Runs without a separator, invisible characters before them left out."""
+    found, word = [], ""
+    for c in f"{text} ":
+        kind = reference.kind_of(c)
+        if kind == Kind.SEPARATOR:
+            found += [word] if word else []
+            word = ""
+        elif word or kind != Kind.FORMAT:
+            word += c
+    return found
+
+
+def paper(text: str) -> dict[str, float]:
+    words = between_blanks(text)
+    found = reference.measures(text)
+    found |= reference.repeats(words, len(text))
+    found |= {
+        "word_count": len(words),
+        "mean_word_chars": ratio(letters(words), len(words)),
+        "hash_ratio": text.count("#") / max(len(words), 1),
+        "ellipsis_ratio": (text.count("...") + text.count("…")) / max(len(words), 1),
+        "alpha_word_ratio": ratio(sum(any(map(is_letter, w)) for w in words), len(words)),
+        "stop_word_count": len(STOP_WORDS & set(words)),
+    }
+    return {f"paper_{name}": found[name] for name in (*QUALITY_MEASURES, *REPETITION_MEASURES)}
+
+
+def is_address(word: str) -> bool:
+    """Whether "//" stands right after ":" and a word somewhere before it."""
+    found = tokens(word)
+    return any(
+        token == "//" and found[i - 1][0][-1] == ":" and any(is_word for _, is_word in found[:i])
+        for i, (token, _) in enumerate(found)
+        if i
+    )
+
+
+def refinedweb(text: str) -> dict[str, float]:
+    noisy = 0
+    for line in text.split("\n"):
+        capitals = sum(bool(entry_of(ord(c)) & UPPER) for c in line)
+        if len(between_blanks(line)) == 1 or 2 * capitals > len(line):
+            noisy += len(reference.words(line))
+        else:
+            noisy += sum(len(reference.words(w)) for w in between_blanks(line) if is_address(w))
+    return {"refinedweb_noisy_word_ratio": ratio(noisy, len(reference.words(text)))}
+
+
 FAMILIES: dict[str, Callable[[str], dict[str, float]]] = {
     "body": body,
     "fineweb": fineweb,
@@ -226,6 +276,8 @@ FAMILIES: dict[str, Callable[[str], dict[str, float]]] = {
     "dclm": dclm,
     "nemo": nemo,
     "redpajama": redpajama,
+    "paper": paper,
+    "refinedweb": refinedweb,
 }
 
 
