@@ -154,6 +154,7 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
 
 def _plan_text(planned: Mapping[str, Any]) -> str:
     """A plan as text."""
+    from corpusmill.dataset.origins import lines as lines_of
     from tasks.changed import said as changes
 
     def size(value: int | None, sampled: bool) -> str:
@@ -183,6 +184,7 @@ def _plan_text(planned: Mapping[str, Any]) -> str:
         f"task runs   {flows} (of {runs['most']} at most)\n"
         f"core-hours  about {said['extract']} to extract, {said['judge_to_pack']} from judging to packing\n"
         f"duplicates  {_deduplication(planned['deduplicate'])}"
+        + "".join(f"\n{line}" for line in lines_of(planned["listings"]))
         + "".join(f"\nchanged     {line}" for line in [changes(planned["changed"], "in the newest dataset")] if line)
     )
 

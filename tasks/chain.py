@@ -14,11 +14,11 @@ from typing import Any
 from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import Manifest
-from corpusmill.errors import NotFound
 from corpusmill.store import Receipt, Store
 from tasks import acquire, changed, decide, dedup, extract, origins, pack, stages, tokenizer
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
+from tasks.acquire.listing import reported
 from tasks.decontaminate import exemption, screen
 from tasks.finished import finished_first
 from tasks.judge import groups, judge
@@ -55,11 +55,10 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     extract.url_rules(recipe)
     tally, run = Count(), finished_first(run, store)
     before = changed.newest(recipe.name, store)
-    units = acquire.plan(recipe, store)
+    with reported() as listings:
+        units = acquire.plan(recipe, store)
     if not units:
-        raise NotFound(
-            f"recipe {recipe.name!r}: its sources list no file", "expected at least one file", "Check source.*.root."
-        )
+        raise acquire.no_file(recipe, listings)
 
     def jobs(items: Iterable[Any]) -> list[Job]:
         return [Job(store.uri, recipe, item) for item in items]
@@ -105,7 +104,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
         exempted.receipts,
     )  # fmt: skip
     digest, manifest = publish(recipe, parts, store)
-    origins.keep(digest, recipe, store)
+    origins.keep(digest, recipe, listings, store)
     other = changed.differing(before, manifest.inputs)
     return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused), other)
 

@@ -24,6 +24,7 @@ from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Receipt, Store
 from tasks import acquire, changed, extract, origins, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
+from tasks.acquire.listing import reported
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
@@ -83,7 +84,8 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
                 f"snapshot {snapshot!r} of source {source!r} is published, and stays as it is",
                 f"Give the new state another name (source.{source}.snapshot), or restore the files.",
             )
-        units = new_units(recipe, source, snapshot, head, store)
+        with reported() as listings:
+            units = new_units(recipe, source, snapshot, head, store)
         if not units:
             if isinstance(recipe.source[source], CommonCrawl):
                 awaited = tuple(sorted({*head.awaited.get(source, ()), snapshot}))
@@ -94,6 +96,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
             tally.add(pair)
         receipts = [(unit, read.receipt, made.receipt) for unit, (read, made) in zip(units, done, strict=True)]
         digest, manifest = publish(recipe, source, snapshot, receipts, head, store)
+        origins.keep(digest, recipe, listings, store)
         published.append((digest, manifest))
         head = replace(head, digest=digest, snapshots=manifest.snapshots or {})
     return Ingested(dataset_name(recipe), head.digest, tuple(published), tally.run["extract"], tally.reused["extract"])
@@ -232,7 +235,6 @@ def publish(
     digest = publish_manifest(store, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
     if note := store_card(store, manifest, digest):
         notices.say(note)
-    origins.keep(digest, recipe, store)
     return digest, manifest
 
 

@@ -1,32 +1,26 @@
-"""Where the files of a dataset were, for `mill verify --sources`: kept under `runs/`, since no digest may depend on it.
-
-`runs/origins/<manifest>.<n>.json`; the highest n is that of the newest run which published the dataset from elsewhere.
-"""
+"""Origins of a dataset (corpusmill/dataset/origins.py): noted at publication, read by `mill verify --sources`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from corpusmill.config import CommonCrawl, Recipe, parse_recipe
+from corpusmill.dataset import origins
 from corpusmill.dataset.manifest import Manifest
-from corpusmill.errors import CheckFailed, NotFound
+from corpusmill.errors import NotFound
 from corpusmill.store import Store
-from corpusmill.store.receipts import seal, unseal
 from tasks import acquire, changed
+from tasks.acquire.listing import Listing
 
-FOLDER = "runs/origins/"
 
-
-def keep(digest: str, recipe: Recipe, store: Store) -> None:
-    """Note from where a dataset was made, unless the newest note of it says so."""
+def keep(digest: str, recipe: Recipe, listings: Sequence[Listing], store: Store) -> None:
+    """Note from where a dataset was made, and what its sources listed."""
     said = {"name": recipe.name, "seed": recipe.seed, "source": {n: _where(s) for n, s in recipe.source.items()}}
-    names = _notes(digest, store)
-    number = len(names)
-    if not names or _said(names[-1], store) != said:
-        while not store.create(f"{FOLDER}{digest}.{(number := number + 1)}.json", seal({"recipe": said})):
-            pass  # another run took the number
+    last = {listing.source: listing.to_json() for listing in listings}
+    origins.keep(digest, {"recipe": said, "listings": [last[name] for name in sorted(last)]}, store)
 
 
 def changed_files(digest: str, manifest: Manifest, store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -44,15 +38,14 @@ def changed_files(digest: str, manifest: Manifest, store: Store) -> tuple[tuple[
 
 
 def _recipe(digest: str, store: Store) -> Recipe:
-    names = _notes(digest, store)
-    said = _said(names[-1], store) if names else None
+    said = origins.newest(digest, store)
     if said is None:
         raise NotFound(
             f"the store does not know where the files of {digest[:12]} were",
-            f"there is no sound {FOLDER}{digest}.<n>.json",
+            f"there is no sound {origins.FOLDER}{digest}.<n>.json",
             "Build or ingest it again: finished units do not run again.",
         )
-    return parse_recipe(said, names[-1])
+    return parse_recipe(said["recipe"], origins.FOLDER)
 
 
 def _at(recipe: Recipe, manifest: Manifest) -> Recipe:
@@ -64,19 +57,6 @@ def _at(recipe: Recipe, manifest: Manifest) -> Recipe:
         if read[name]
     }
     return recipe.model_copy(update={"source": sources})
-
-
-def _said(name: str, store: Store) -> dict[str, Any] | None:
-    try:
-        said: dict[str, Any] = unseal(store.get(name), name)["recipe"]
-    except CheckFailed:  # a damaged note is none
-        return None
-    return said
-
-
-def _notes(digest: str, store: Store) -> list[str]:
-    """The notes of a dataset, oldest first."""
-    return sorted(store.list(f"{FOLDER}{digest}."), key=lambda name: int(name.split(".")[-2]))
 
 
 def _where(source: Any) -> dict[str, Any]:

@@ -57,7 +57,7 @@ SIZES = Stage("sizes", 1, "Requests the sizes of listed files from servers, once
 SOURCE = Stage("source", 4, "Records the digest of a source file when it was read.")
 EXTRACT = Stage(
     "extract",
-    5,
+    6,
     "Reads a source file, with one outcome per record, and extracts the main text of its pages.",
     rows=("acquire", "extract"),
 )
@@ -158,6 +158,11 @@ REASONS: dict[str, Reason] = {
     "redirect": Reason("acquire", "policy", "The server or the page sends the visitor to another URL."),
     "revisit": Reason("acquire", "policy", "The archive has only a note that the page is unchanged."),
     "not_html": Reason("acquire", "policy", "The payload is not a web page or text, whatever its name or header says."),
+    "pointer": Reason(
+        "acquire",
+        "fault",
+        "The file only says where its content is, since that was not fetched: `git lfs pull` (or `git annex get`).",
+    ),
     "url_domain": Reason(
         "acquire", "policy", "The host, or the host and the beginning of the path, is on the recipe's list."
     ),

@@ -52,17 +52,16 @@ class Folder(Section):
 
     kind: str
     root: str = where(description="Folder, or s3://bucket/prefix, with the files.")
-    pattern: str = Field("**/*", description="Files below root, as a glob.")
+    pattern: str | None = Field(None, description="Files below root, as a glob; if absent, all that this kind reads.")
     snapshot: Name = Field("files", description="Name of this state of the files.")
     fraction: Fraction | None = Field(None, description="Share of the files to read, sampled by the recipe's seed.")
     max_files: int | None = Field(None, ge=1, description="Maximum number of files, sampled by the recipe's seed.")
 
 
 class Files(Folder):
-    """A folder of WARC, WET or ARC files."""
+    """A folder of WARC, WET or ARC files; plain, .gz, .zst or .lz4."""
 
     kind: Literal["files"]
-    pattern: str = Field("**/*.warc.gz", description="Files below root, as a glob.")
     files: Literal["warc", "wet"] = "warc"
 
 
@@ -76,17 +75,18 @@ class Rows(Folder):
 
 
 class Jsonl(Rows):
-    """A folder of JSON lines: one object with a text per line; plain, .gz, .zst, .bz2 or .xz."""
+    """A folder of JSON lines: one object with a text per line; plain, .gz, .zst, .bz2 or .xz.
+
+    Without a pattern: .jsonl, .jsonlines, .ndjson, and compressed .json.
+    """
 
     kind: Literal["jsonl"]
-    pattern: str = Field("**/*.jsonl*", description="Files below root, as a glob.")
 
 
 class Parquet(Rows):
     """A folder of Parquet files, as in Hugging Face data sets on disk: one text per row."""
 
     kind: Literal["parquet"]
-    pattern: str = Field("**/*.parquet", description="Files below root, as a glob.")
 
 
 PERMISSIVE = (
@@ -109,7 +109,6 @@ class MediaWiki(Folder):
     """Dumps of MediaWiki (pages-articles.xml, plain, .bz2, .gz, .xz or .zst): articles without their markup."""
 
     kind: Literal["mediawiki"]
-    pattern: str = Field("**/*.xml*", description="Files below root, as a glob.")
     namespaces: Annotated[tuple[int, ...], Field(strict=False)] = Field((0,), description="Accepted namespaces.")
 
 
@@ -117,14 +116,12 @@ class Latex(Folder):
     """Papers in LaTeX in the layout of arXiv: tarballs, single files, or tarballs of those."""
 
     kind: Literal["latex"]
-    pattern: str = Field("**/*", description="Files below root, as a glob.")
 
 
 class Text(Folder):
-    """Plain text and books, one document per file; plain, .gz, .zst, .bz2 or .xz."""
+    """Plain text and books (.txt, .text), one document per file; plain, .gz, .zst, .bz2 or .xz."""
 
     kind: Literal["text"]
-    pattern: str = Field("**/*.txt*", description="Files below root, as a glob.")
 
 
 class OwnSource(Folder):

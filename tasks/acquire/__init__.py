@@ -15,12 +15,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from corpusmill.config import Recipe
+from corpusmill.dataset.origins import lines
+from corpusmill.errors import NotFound
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import files
 from tasks.acquire.fetch import transport
 from tasks.acquire.fetch.sizes import asked, known
 from tasks.acquire.fetch.transport import Fetched
+from tasks.acquire.listing import Listing
+from tasks.acquire.pointers import leads_elsewhere
+from tasks.acquire.texts import ended
 from tasks.acquire.units import SourceUnit, blocks_of
 from tasks.units import libraries as installed
 
@@ -122,6 +127,16 @@ def may_be_cut(unit: SourceUnit) -> bool:
     return unit.kind in ARCHIVES and files.CUT.search(unit.locator) is not None
 
 
+def no_file(recipe: Recipe, listings: Sequence[Listing]) -> NotFound:
+    """The error of a recipe whose sources list no file, with what they left out."""
+    said = lines([listing.to_json() for listing in listings])
+    return NotFound(
+        f"recipe {recipe.name!r}: its sources list no file",
+        "; ".join(re.sub(" +", " ", line) for line in said) or "expected at least one file",
+        "Check source.*.root and pattern.",
+    )
+
+
 @contextmanager
 def fetched(unit: SourceUnit, recipe: Recipe) -> Iterator[Fetched]:
     """One file as a local file with the sha256 of the unit's bytes; what was downloaded is removed at the end.
@@ -153,6 +168,11 @@ def read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, 
         Unavailable: other files that it names are away.
     """
     source = recipe.source[unit.source]
+    if leads_elsewhere(file.path):
+        facts.bytes = file.size
+        facts.fault(0, "pointer")
+        yield ended("pointer", offset=0, record_type="file", source_id=unit.locator, payload_bytes=file.size)
+        return
     behind, failures = 0, 0  # the last outcome, in a row
     try:
         stream = iter(module_of(source.kind).read(unit, file, source, options, facts))

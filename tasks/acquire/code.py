@@ -18,8 +18,9 @@ from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import licences
 from tasks.acquire.archives import TAR, Entry, entries
-from tasks.acquire.fetch.transport import Fetched, folder_of
+from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
+from tasks.acquire.pointers import is_pointer
 from tasks.acquire.streams import Damage
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
@@ -58,9 +59,7 @@ def plan(name: str, config: Code, seed: int) -> list[SourceUnit]:
         UsageError: an accepted licence is not an SPDX id.
     """
     licences.check_allowed(config.licences, name)
-    units = listed(name, config, seed, "code", folders=True)
-    root = folder_of(config.root)
-    return [unit for unit in units if re.search(TAR, unit.locator) or (root / unit.locator).is_dir()]
+    return listed(name, config, seed, "code", reads=re.compile(TAR, re.IGNORECASE), always=True, folders=True)
 
 
 def reading(config: Code) -> dict[str, object]:
@@ -117,6 +116,8 @@ def _outcome(entry: Entry, found: dict[str, str], config: Code, options: ReadOpt
         return ended("vendored", **known)
     if entry.data is None:
         return ended("too_large", **known)
+    if is_pointer(entry.data):
+        return ended("pointer", **known)
     if is_binary(entry.data):
         return ended("not_html", **{**known, "mime": "application/octet-stream"})
     text, how = decoded(entry.data)

@@ -21,6 +21,7 @@ from tasks.acquire.listing import listed
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")
+NAMES = re.compile(r"\.(warc|arc|wet)(\.(gz|zst|zstd|lz4))?$", re.IGNORECASE)
 CUT = re.compile(r"\.(warc|wet)(\.gz)?(\.open)?$")
 """zstd and LZ4 archives are read whole: they go through FastWARC from their beginning."""
 cut: Cut = record_start
@@ -33,7 +34,7 @@ def plan(name: str, config: Files, seed: int) -> list[SourceUnit]:
         NotFound: the root is no folder or bucket.
         UsageError: the root is a URL, which cannot be listed.
     """
-    return listed(name, config, seed, config.files, cut=CUT)
+    return listed(name, config, seed, config.files, reads=NAMES, cut=CUT)
 
 
 def reading(config: Any) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
+from tasks.acquire.names import PACKED
 from tasks.acquire.streams import Line, lines, pieces, ranged
 from tasks.acquire.texts import cell, document, ended
 from tasks.acquire.units import SourceUnit
@@ -19,13 +21,15 @@ VERSION = 2
 LIBRARIES = ()
 CUT = r"\.(jsonl|ndjson|json)$"
 """Compressed files cannot be entered in the middle: one unit each."""
+NAMES = re.compile(rf"\.(jsonl|jsonlines|ndjson){PACKED}|\.json\.(gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
+"""A plain .json beside data is most often a description of it: a pattern asks for such files."""
 OTHER_COLUMNS_BYTES = 2**20
 BOM = b"\xef\xbb\xbf"
 
 
 def plan(name: str, config: Jsonl, seed: int) -> list[SourceUnit]:
     """Every file below the root that fits the pattern, plain ones in blocks."""
-    return listed(name, config, seed, "jsonl", cut=CUT)
+    return listed(name, config, seed, "jsonl", reads=NAMES, cut=CUT)
 
 
 def reading(config: Rows) -> dict[str, object]:

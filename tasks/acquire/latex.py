@@ -18,6 +18,7 @@ from corpusmill.readers.warc import FileFacts
 from tasks.acquire.archives import members
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
+from tasks.acquire.pointers import is_pointer
 from tasks.acquire.streams import Damage, decompressed, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
@@ -46,7 +47,7 @@ _COMMENT = re.compile(
 
 def plan(name: str, config: Latex, seed: int) -> list[SourceUnit]:
     """Every file below the root that fits the pattern and may hold a paper."""
-    return [unit for unit in listed(name, config, seed, "latex") if NAMES.search(unit.locator)]
+    return listed(name, config, seed, "latex", reads=NAMES, always=True)
 
 
 def reading(config: Latex) -> dict[str, object]:
@@ -112,11 +113,14 @@ def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: 
         files = None if data is None else _sources(data)
     except Damage as err:
         return ended(err.reason, **place)
+    if data is not None and is_pointer(data):
+        return ended("pointer", **place)
     if data is not None and (data.startswith(b"%PDF") or (files and list(files) == [""] and is_binary(data))):
         return ended("not_html", **place)
     if files is None or sum(map(len, files.values())) > options.max_payload_bytes:
         return ended("too_large", **place)
-    texts = {name: decoded(content) for name, content in files.items() if not is_binary(content)}
+    here = {name: content for name, content in files.items() if not (is_binary(content) or is_pointer(content))}
+    texts = {name: decoded(content) for name, content in here.items()}
     clean = {name: without_comments(text) for name, (text, _) in texts.items()}
     main = main_file(clean)
     if main is None:

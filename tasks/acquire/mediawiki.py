@@ -22,6 +22,7 @@ from corpusmill.readers.parts import SCAN, Part
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
+from tasks.acquire.names import PACKED
 from tasks.acquire.streams import BZIP2, READ_BYTES, Damage, Fault, decompressed, pieces
 from tasks.acquire.texts import cell, document, ended
 from tasks.acquire.units import SourceUnit
@@ -29,6 +30,7 @@ from tasks.acquire.units import SourceUnit
 VERSION = 2
 LIBRARIES = ("mwparserfromhell",)
 CUT = r"\.xml(-[a-z0-9]+)?(\.bz2)?$"
+NAMES = re.compile(rf"\.xml(-[a-z0-9]+)?{PACKED}", re.IGNORECASE)
 HEAD_BYTES = 2**20
 STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 OPEN, CLOSE = b"<page>", b"</page>"
@@ -66,7 +68,7 @@ class Page:
 
 def plan(name: str, config: MediaWiki, seed: int) -> list[SourceUnit]:
     """Every dump below the root that fits the pattern, plain and bzip2 ones in blocks."""
-    return listed(name, config, seed, "mediawiki", cut=CUT)
+    return listed(name, config, seed, "mediawiki", reads=NAMES, cut=CUT)
 
 
 def reading(config: MediaWiki) -> dict[str, object]:

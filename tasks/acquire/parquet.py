@@ -6,6 +6,7 @@ columns, and Arrow ends the process where those are broken.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 VERSION = 1
 LIBRARIES = ("pyarrow",)
-CUT = r"\.parquet$"
+NAMES = re.compile(r"\.(parquet|parq|pq)$", re.IGNORECASE)
 BATCH_ROWS = 1024
 MAX_LOST = 10**7  # a broken footer may promise any number of rows
 
 
 def plan(name: str, config: Parquet, seed: int) -> list[SourceUnit]:
     """Every file below the root that fits the pattern, in blocks."""
-    return listed(name, config, seed, "parquet", cut=CUT)
+    return listed(name, config, seed, "parquet", reads=NAMES, cut=NAMES)
 
 
 def reading(config: Parquet) -> dict[str, object]:

@@ -14,6 +14,7 @@ from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
+from tasks.acquire.names import PACKED
 from tasks.acquire.streams import Damage, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
@@ -21,6 +22,7 @@ from tasks.acquire.units import SourceUnit
 VERSION = 2
 LIBRARIES: tuple[str, ...] = ()
 HEAD_LINES = 1000
+NAMES = re.compile(rf"\.(txt|text)(\.utf-?8)?{PACKED}", re.IGNORECASE)
 
 _START = re.compile(
     r"(?im)^\*{3} ?START OF (?:THE|THIS) PROJECT GUTENBERG E(?:BOOK|TEXT)\b[^\n]*(?:\n[^\n]+)?\*{3}[ \t]*$"
@@ -34,7 +36,7 @@ _END = re.compile(
 
 def plan(name: str, config: Text, seed: int) -> list[SourceUnit]:
     """Every file below the root that fits the pattern."""
-    return listed(name, config, seed, "text")
+    return listed(name, config, seed, "text", reads=NAMES)
 
 
 def reading(config: Text) -> dict[str, object]:

@@ -16,7 +16,6 @@ from typing import Any
 
 from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.manifest import Input
-from corpusmill.errors import NotFound
 from corpusmill.store import Store
 from corpusmill.store.keys import receipt_number
 from tasks import acquire, changed, extract, ingest
@@ -24,6 +23,7 @@ from tasks.acquire import SourceUnit, common_crawl
 from tasks.acquire.fetch import sizes as file_sizes
 from tasks.acquire.fetch.sizes import Sizes, size_of
 from tasks.acquire.fetch.transport import is_remote
+from tasks.acquire.listing import Listing, reported
 from tasks.acquire.units import BLOCK_BYTES, blocks_of
 from tasks.batches import TASK_RUNS, Batches
 from tasks.dedup.cost import cost
@@ -90,6 +90,7 @@ class Plan:
     task_runs: Mapping[str, int]
     core_hours: Mapping[str, float | None]
     deduplicate: Mapping[str, object] | None
+    listings: tuple[Listing, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON document. `requests` are those of a build from now on; sizes and hours are null if unknown."""
@@ -106,6 +107,7 @@ class Plan:
             "task_runs": {**self.task_runs, "most": TASK_RUNS},
             "core_hours": dict(self.core_hours),
             "deduplicate": self.deduplicate,
+            "listings": [listing.to_json() for listing in self.listings],
         }
 
 
@@ -119,12 +121,13 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
         NotFound: a source that does not exist, or sources that list no file.
         Unavailable: a server that does not answer.
     """
-    units = acquire.plan(recipe, store, ask=False)
+    with reported() as listings:
+        units = acquire.plan(recipe, store, ask=False)
     head = ingest.head_of(recipe, store) if store else ingest.Head(None, {})
     new = new_units(recipe, units, head, store)
     listed = {*units, *(unit for found in new.values() for unit in found)}
     if not listed:
-        raise NotFound(f"recipe {recipe.name!r}: its sources list no file", "", "Check source.*.root.")
+        raise acquire.no_file(recipe, listings)
     known = finished(store) if store else set()
     before = changed.by_place(_read_before(recipe, head, store)) if store else {}
     groups: dict[tuple[str, str], list[SourceUnit]] = {}
@@ -157,6 +160,7 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
         deduplicate=cost(sum(map(_text_bytes, built)), sum(part.files for part in built), recipe).to_json()
         if measured
         else None,
+        listings=tuple(listings),
     )
 
 

@@ -331,8 +331,8 @@ def test_a_dataset_whose_sources_nobody_noted_says_so(tmp_path: Path, capsys: py
 
 def test_addresses_of_origins_keep_no_password(tmp_path: Path, store: Store) -> None:
     made = recipe("common-crawl", "https://user:CANARY@a.example/crawl?sig=CANARY", crawls=["CC-MAIN-2026-30"])
-    origins.keep("0" * 64, made, store)
-    (name,) = store.list(origins.FOLDER)
+    origins.keep("0" * 64, made, [], store)
+    (name,) = store.list("runs/origins/")
     assert b"CANARY" not in store.get(name)
     assert b"https://a.example/crawl" in store.get(name)
 

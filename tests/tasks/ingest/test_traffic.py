@@ -12,8 +12,7 @@ from corpusmill.engine.local import Engine
 from corpusmill.errors import NotFound
 from corpusmill.store import Store, open_store
 from mill import cli
-from tasks import origins
-from tasks.acquire import notes, notices
+from tasks.acquire import notices
 from tasks.acquire.fetch import rate_limit
 from tasks.acquire.fetch.rate_limit import Traffic, watched
 from tasks.traffic import Counted, recorded, said_of
@@ -45,7 +44,7 @@ def kept(store: Store) -> list[dict[str, Any]]:
 
 def told(store: Store) -> list[str]:
     """What the runs kept of themselves: the other names speak of sources."""
-    return [name for name in store.list("runs/") if not name.startswith((notes.FOLDER, origins.FOLDER))]
+    return [name for name in store.list("runs/") if not name.startswith(("runs/sources/", "runs/origins/"))]
 
 
 def command(verb: str, tmp_path: Path, address: str, workers: int = 1) -> tuple[str, ...]:
