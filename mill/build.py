@@ -137,11 +137,12 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
     from corpusmill.config import load_recipe
     from corpusmill.errors import NotFound
     from corpusmill.store import open_store
-    from tasks import tokenizer
+    from tasks import checks, tokenizer
     from tasks.acquire.notices import heard
     from tasks.queries.plan import plan as make
 
     wanted = load_recipe(recipe, set_)
+    checks.check(wanted)
     tokenizer.check(wanted)
     try:
         store = open_store(options.uri)

@@ -17,14 +17,13 @@ def recipe_check(
     options: Output = Output(),
 ) -> None:
     """Report all faults of a recipe at once: the key, what was expected and what was given."""
-    from corpusmill.config import load_recipe
-    from corpusmill.rulebook import check
-    from tasks import tokenizer
-    from tasks.stages import REASONS
+    from corpusmill.config import read_recipe
+    from tasks import checks
 
-    recipe = load_recipe(file, set_)
-    check(recipe, REASONS)
-    tokenizer.check(recipe)
+    read = read_recipe(file, set_)
+    if read.found.section and (named := checks.faults(read.found.section, read.found.dropped)):
+        raise read.error(named)
+    recipe = read.section()
     options.answer({"ok": True, "recipe": recipe.what()}, f"{file}: no faults; it builds {recipe.name!r}")
 
 

@@ -11,17 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from corpusmill import rulebook
 from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.store import Receipt, Store
-from tasks import acquire, changed, decide, dedup, extract, origins, pack, stages, tokenizer
+from tasks import acquire, changed, checks, decide, dedup, extract, origins, pack, tokenizer
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.acquire.listing import reported
 from tasks.decontaminate import exemption, screen
 from tasks.finished import finished_first
-from tasks.judge import groups, judge
+from tasks.judge import judge
 from tasks.publish import Parts, publish
 from tasks.shards import Shard
 from tasks.units import Count, Done, Job, Runner, Step, store_at
@@ -50,9 +49,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
         CheckFailed: a self-test or the funnel's identity fails; nothing is published.
     """
     # What is missing is said before a page is read, not after all of them were.
-    rulebook.check(recipe, stages.REASONS)
-    groups.groups_of(recipe)
-    extract.url_rules(recipe)
+    checks.check(recipe)
     tally, run = Count(), finished_first(run, store)
     before = changed.newest(recipe.name, store)
     with reported() as listings:

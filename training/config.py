@@ -6,9 +6,9 @@ how often to save): the same run may resume with other ranks or another mode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -92,6 +92,8 @@ class TrainConfig(Section):
     """One way to train on a dataset."""
 
     all_keys = "docs/reference/training.md; recipes/train-demo.toml is an example"
+    mark = "mixture"
+    stand_ins: ClassVar[Mapping[str, Any]] = {"name": "unnamed", "mixture": {"stage": [{"steps": 1}]}}
 
     name: Name = Field(description="Name of the config.")
     seed: int = Field(17, ge=0, le=2**53, description="Seed of the initial weights.")

@@ -4,10 +4,11 @@ A field is `what` (it decides bytes, is hashed into unit keys and stands in the 
 how the work runs, and is never hashed). `where` fields are marked with `where()`.
 """
 
+from corpusmill.config.faults import Fault
 from corpusmill.config.judging import Floor, Judge, Own, PersonalData, PersonalKind
 from corpusmill.config.overlap import Benchmark, Decontaminate, Deduplicate
 from corpusmill.config.reading import find_file, parse_section, read_section
-from corpusmill.config.recipe import Extract, Pack, Recipe, load_recipe, parse_recipe, recipe_schema
+from corpusmill.config.recipe import Extract, Pack, Recipe, load_recipe, parse_recipe, read_recipe, recipe_schema
 from corpusmill.config.section import Name, Section, is_where, where
 from corpusmill.config.sources import (
     PERMISSIVE,
@@ -33,6 +34,7 @@ __all__ = [
     "Decontaminate",
     "Deduplicate",
     "Extract",
+    "Fault",
     "Files",
     "Floor",
     "Jsonl",
@@ -57,6 +59,7 @@ __all__ = [
     "load_recipe",
     "parse_recipe",
     "parse_section",
+    "read_recipe",
     "read_section",
     "recipe_schema",
     "where",

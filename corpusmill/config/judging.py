@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from corpusmill.config.section import Name, Section, Share, Strings, where
+from corpusmill.config.section import FUNCTION, Name, Section, Share, Strings, where
 
 
 class Language(Section):
@@ -77,9 +77,7 @@ class Perplexity(Section):
 class Own(Section):
     """A measure of your own: measure `own_<name>`."""
 
-    function: str = Field(
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", description="package.module:function, from texts to numbers."
-    )
+    function: str = Field(pattern=FUNCTION, description="package.module:function, from texts to numbers.")
     view: Literal["raw", "clean"] = Field("raw", description="Text as extracted, or after the rule file's edits.")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from corpusmill.config.section import Name, Section, Share, Strings, where
+from corpusmill.config.section import PREFERENCE, Name, Section, Share, Strings, fault, where
 
 
 class Benchmark(Section):
@@ -62,7 +62,7 @@ class Decontaminate(Section):
         return self
 
 
-Preference = Annotated[str, Field(pattern=r"^(longest|oldest|newest|quality:[a-z0-9][a-z0-9._-]{0,63})$")]
+Preference = Annotated[str, Field(pattern=PREFERENCE)]
 
 
 class Deduplicate(Section):
@@ -125,14 +125,19 @@ class Deduplicate(Section):
     @model_validator(mode="after")
     def _rows_are_whole(self) -> Deduplicate:
         if self.num_perm % self.bands:
-            raise ValueError(f"num_perm {self.num_perm} is not a multiple of bands {self.bands}")
+            raise fault(f"num_perm {self.num_perm} is not a multiple of bands {self.bands}", "bands", "num_perm")
         if 0 < self.substring_words < 50:
-            raise ValueError(
-                f"substring_words {self.substring_words}: expected 0 or 50 and more, shorter passages are quotations"
+            raise fault(
+                f"expected 0, or 50 and more (shorter passages are quotations), given {self.substring_words}",
+                "substring_words",
             )
         twice = len(set(self.exact)) < len(self.exact) or len(set(self.prefer)) < len(self.prefer)
         if twice or {"oldest", "newest"} <= set(self.prefer):
-            raise ValueError("expected each key once in exact and prefer, and at most one of oldest and newest")
+            raise fault(
+                "expected each key once in exact and prefer, and at most one of oldest and newest", "prefer", "exact"
+            )
         if self.policy == "within" and (self.index or self.against):
-            raise ValueError('policy "within" compares with no other snapshot: remove index and against')
+            raise fault(
+                '"within" compares with no other snapshot: remove index and against', "policy", "index", "against"
+            )
         return self

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from corpusmill.config.judging import Filter, Judge, Language
 from corpusmill.config.overlap import Decontaminate, Deduplicate
-from corpusmill.config.reading import parse_section, read_section
-from corpusmill.config.section import Name, Section, Strings, where
+from corpusmill.config.reading import Read, parse_section, read_file, read_section
+from corpusmill.config.section import Name, Section, Strings, fault, where
 from corpusmill.config.sources import Source
 
 
@@ -75,7 +75,10 @@ class Pack(Section):
     @model_validator(mode="after")
     def _eos_is_no_byte(self) -> Pack:
         if self.tokenizer is None and self.eos is not None and len(self.eos) < 2:
-            raise ValueError("eos must have two characters or more: a trained tokenizer has a token for each byte")
+            raise fault(
+                f"expected two characters or more: a trained tokenizer has a token for each byte; given {self.eos!r}",
+                "eos",
+            )
         return self
 
 
@@ -83,6 +86,11 @@ class Recipe(Section):
     """One dataset."""
 
     all_keys = "`mill recipe schema`, docs/reference/recipe.md"
+    mark = "source"
+    stand_ins: ClassVar[Mapping[str, Any]] = {
+        "name": "unnamed",
+        "source": {"unnamed": {"kind": "text", "root": "."}},
+    }
 
     name: Name = Field(description="Name of the dataset.")
     seed: int = Field(17, ge=0, le=2**53, description="Seed of all samples and shuffles.")
@@ -99,7 +107,7 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _partition_names(self) -> Recipe:
         if "heldout" in self.source:
-            raise ValueError("a source must not be named heldout: that is the name of a partition")
+            raise fault("a source must not be named heldout: that is the name of a partition", "source.heldout")
         return self
 
     @model_validator(mode="after")
@@ -107,8 +115,9 @@ class Recipe(Section):
         known = [f"quality:{name}" for name in sorted(self.judge.quality)]
         for key in self.deduplicate.preferred_scores:
             if key not in known:
-                raise ValueError(
-                    f"deduplicate.prefer names {key!r}, but [judge.quality] has {', '.join(known) or 'no classifier'}"
+                raise fault(
+                    f"it names {key!r}, but [judge.quality] has {', '.join(known) or 'no classifier'}",
+                    "deduplicate.prefer",
                 )
         return self
 
@@ -125,6 +134,11 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
         UsageError: not TOML, or the recipe has faults; all of them are listed.
     """
     return read_section(Recipe, path, overrides, "recipe")
+
+
+def read_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Read[Recipe]:
+    """Read a recipe as `load_recipe`, whatever is wrong with it: its faults, and what is right of it."""
+    return read_file(Recipe, path, overrides, "recipe")
 
 
 def parse_recipe(data: Mapping[str, Any], origin: str) -> Recipe:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 
 def where(default: Any = ..., **kwargs: Any) -> Any:
@@ -19,6 +20,10 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
     all_keys: ClassVar[str] = ""
     """Where the keys of a whole file are documented."""
+    mark: ClassVar[str] = ""
+    """The key that every file of this kind has, and files of other kinds in the same folder do not."""
+    stand_ins: ClassVar[Mapping[str, Any]] = {}
+    """What stands for a required key of a whole file while the search for other faults goes on."""
 
     def what(self) -> dict[str, Any]:
         """The fields that decide bytes, as plain JSON values."""
@@ -42,7 +47,29 @@ def _plain(value: Any) -> Any:
     return value
 
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+def fault(says: str, *keys: str) -> PydanticCustomError:
+    """A fault that a check of several keys found.
+
+    Args:
+        says: what was expected and what came.
+        keys: those that it is about, below the section that checks; the first is the one to look at.
+    """
+    return PydanticCustomError("fault", "{says}", {"says": says, "keys": keys})
+
+
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+PREFERENCE = r"^(longest|oldest|newest|quality:[a-z0-9][a-z0-9._-]{0,63})$"
+MODULE = r"^[A-Za-z_][\w.]*$"
+FUNCTION = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+PATTERNS = {
+    NAME: "a name: small letters, digits, and after the first of them also . _ - (64 characters at most)",
+    PREFERENCE: "longest, oldest, newest or quality:NAME",
+    MODULE: "package.module",
+    FUNCTION: "package.module:function",
+}
+"""What texts of these forms are called in messages."""
+
+Name = Annotated[str, Field(pattern=NAME)]
 Strings = Annotated[tuple[str, ...], Field(strict=False)]
 Fraction = Annotated[float, Field(gt=0, le=1, strict=False)]
 Share = Annotated[float, Field(ge=0, le=1, strict=False)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from corpusmill.config.section import Fraction, Name, Section, Strings, where
+from corpusmill.config.section import MODULE, Fraction, Name, Section, Strings, where
 
 
 class Select(Section):
@@ -128,7 +128,7 @@ class OwnSource(Folder):
     """A source of your own: a module outside this repository that reads the files (docs/how-to/add-a-source.md)."""
 
     kind: Literal["own"]
-    module: str = Field(pattern=r"^[A-Za-z_][\w.]*$", description="package.module that defines VERSION and read.")
+    module: str = Field(pattern=MODULE, description="package.module that defines VERSION and read.")
     options: dict[str, Any] = Field({}, description="Options for the module; part of the dataset's identity.")
 
 

@@ -40,11 +40,11 @@ def test_all_faults_are_reported_at_once_with_key_expected_and_given():
     text = str(caught.value)
     assert "recipes" in text or "crawl" in text
     assert 'extract.mod: unknown key; did you mean "mode"?' in text
-    assert "pack.seq_len: Input should be a valid integer, given 'long'" in text
-    assert "deduplicate: num_perm 112 is not a multiple of bands 13" in text
-    assert 'language.keep: expected a list, for example ["a", "b"] (in quotes after --set), given \'en\'' in text
+    assert 'pack.seq_len: expected a whole number, given "long"' in text
+    assert "deduplicate.bands: num_perm 112 is not a multiple of bands 13" in text
+    assert 'language.keep: expected a list, for example ["a", "b"] (in quotes after --set), given "en"' in text
     assert 'source.crawl.roots: unknown key; did you mean "root"?' in text
-    assert "language.min_score: Input should be less than or equal to 1, given 2" in text
+    assert "language.min_score: expected 1 or less, given 2" in text
     assert "6 faults" in text
 
 
