@@ -58,6 +58,8 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
         record.manifest = built.digest
     for line in (*record.lines(), *filter(None, [said(built.changed, "in the newest dataset before")])):
         log.info("%s", line)
+    for caution in built.cautions:
+        log.warning("%s", caution)
     tag_this_run([manifest_tag(built.digest), f"dataset:{built.name}"])
     show_dataset(built.name, built.digest, built.manifest, where.uri, sample_of_rejects(where, built.manifest))
     who = announce(built.name, built.digest, where.uri, wanted.train, direct=train)

@@ -73,11 +73,13 @@ def build(
             "units_run": units_run,
             "units_reused": units_reused,
             "changed": built.changed,
+            "notices": built.cautions,
             **record.to_json(),
         },
         f"{lines}\n\n{near_duplicates(built.manifest)}\n\n{packed}\n"
         f"{units_run:,} units run, {units_reused:,} reused\n"
-        f"{_line(changes(built.changed, 'in the newest dataset before'))}{record.text()}{built.name}@{built.digest}",
+        f"{_line(changes(built.changed, 'in the newest dataset before'))}{record.text()}{built.name}@{built.digest}"
+        f"{noted(built.cautions)}",
     )
 
 

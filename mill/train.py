@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from mill.common import InStore
+
+if TYPE_CHECKING:
+    from corpusmill.dataset.manifest import Manifest
 
 
 def train(
@@ -37,10 +40,19 @@ def train(
         lines.append(f"steps      {result['steps']:,}, {result['tokens']:,} tokens")
         lines.append(f"loss       {result['loss_first']:.4f} at the start, {result['loss_last']:.4f} at the end")
     if result.get("heldout_after") is not None:
+        few = _few(options.dataset(f"{result['name']}@{result['manifest']}").manifest)
         lines.append(
-            f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after"
+            f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after{few}"
         )
     lines.append(f"checkpoint {result['checkpoint'] or 'none'}")
     lines.append(f"dataset    {result['name']}@{result['manifest']}")
     lines += [f"damaged    {name} could not be loaded and was passed over" for name in result.get("damaged", ())]
     options.answer(result, "\n".join(lines))
+
+
+def _few(manifest: Manifest) -> str:
+    """A remark where the held-out part is too small to compare losses on it."""
+    from corpusmill.dataset.manifest import HELDOUT, MIN_HELDOUT
+
+    number = manifest.partitions[HELDOUT].documents
+    return f" (of {number} document{'s' if number > 1 else ''}: too few to compare)" if number < MIN_HELDOUT else ""

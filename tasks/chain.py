@@ -18,6 +18,7 @@ from tasks import acquire, changed, checks, decide, dedup, extract, origins, pac
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
 from tasks.acquire.listing import reported
+from tasks.cautions import cautions
 from tasks.decontaminate import exemption, screen
 from tasks.finished import finished_first
 from tasks.judge import judge
@@ -37,6 +38,8 @@ class Built:
     units_reused: dict[str, int]
     changed: tuple[str, ...] = ()
     """Files (`source/locator`) that have other bytes than in the newest dataset of this name before."""
+    cautions: tuple[str, ...] = ()
+    """What it should say although nothing failed."""
 
 
 def build(recipe: Recipe, store: Store, run: Runner) -> Built:
@@ -103,7 +106,8 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     digest, manifest = publish(recipe, parts, store)
     origins.keep(digest, recipe, listings, store)
     other = changed.differing(before, manifest.inputs)
-    return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused), other)
+    warned = tuple(cautions(recipe, manifest, trained=given is None))
+    return Built(recipe.name, digest, manifest, dict(tally.run), dict(tally.reused), other, warned)
 
 
 def steps(place: str, *receipts: Receipt) -> list[Step]:

@@ -22,6 +22,8 @@ FORMAT = 2
 FORMATS = (1, 2)
 """What is read, for ever. Format 1 had `leaders` for the keepers of an index, and no table `reasons`."""
 HELDOUT = "heldout"
+MIN_HELDOUT = 20
+"""With fewer held-out documents a loss on them is that of a few pages."""
 """The partition that is not trained on."""
 DOCUMENTS = "documents"
 """Kind of a dataset of documents, before any of them is judged."""
