@@ -142,6 +142,8 @@ def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Reci
         max_payload_bytes=config.max_payload_bytes,
         robots=config.robots,
         urls=url_rules(recipe),
+        timeout_s=config.timeout_s,
+        memory_mb=config.memory_mb,
         verify_digests=config.verify_digests,
     )
     limits = Limits(timeout_s=config.timeout_s, memory_mb=config.memory_mb, max_depth=config.max_depth)

@@ -192,9 +192,15 @@ REASONS: dict[str, Reason] = {
     "not_code": Reason("acquire", "policy", "The file is not in an accepted programming or markup language."),
     "licence_unknown": Reason("acquire", "policy", "The source file has no stated licence, or an unknown one."),
     "licence_refused": Reason("acquire", "policy", "The source file's licence is not among the accepted ones."),
-    "too_deep": Reason("extract", "fault", "Elements are nested deeper than extract.max_depth."),
+    "too_deep": Reason(
+        "extract",
+        "fault",
+        "Elements are nested deeper than extract.max_depth, or too many marks of wikitext are open at once.",
+    ),
     "timeout": Reason(
-        "extract", "fault", "Extraction exceeded its time limit, twice (the second time alone, with 4 times the limit)."
+        "extract",
+        "fault",
+        "Extraction or parsing exceeded its time limit; a page twice, the second time alone, with 4 times the limit.",
     ),
     "crashed": Reason("extract", "fault", "Its reader raised an error, or the extraction worker crashed on it, twice."),
     "unwanted_language": Reason(

@@ -13,12 +13,10 @@ Figures: docs/notes/extractor-model.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
+from corpusmill.extractor.extraction import DEFAULT_MAX_DEPTH, EXTRACTORS, MODES, Extraction, Mode
 from corpusmill.extractor.model.agreement import union
 from corpusmill.extractor.model.chooser import better, gate_features, verdict_features, worth_asking
 from corpusmill.extractor.model.lines import by_lines, judge
@@ -27,26 +25,14 @@ from corpusmill.extractor.page import Page
 from corpusmill.extractor.scan.depth import deeper_than
 from corpusmill.readers.text import clean_text, tidy_ends
 
-Mode = Literal["auto", "fast", "resiliparse", "trafilatura", "plain", "union"]
-MODES: tuple[Mode, ...] = ("auto", "fast", "resiliparse", "trafilatura", "plain", "union")
-EXTRACTORS = ("resiliparse", "trafilatura", "plain", "lines", "fusion")
+__all__ = ["DEFAULT_MAX_DEPTH", "EXTRACTORS", "MODEL_MODES", "MODES", "Extraction", "Mode", "extract", "markdown"]
 
 MODEL_MODES = frozenset({"auto", "fast", "union"})
 """Modes whose text depends on the shipped model."""
 
-DEFAULT_MAX_DEPTH = 2000
 LIBXML2_MAX_DEPTH = 250  # about where it stops and trafilatura returns nothing, without a word
 
 MAX_SECOND_TRY = 2_000_000  # characters of HTML; trafilatura needs seconds for a megabyte of lists or tables
-
-
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """What came of a page: text and the extractor that made it, or the reason why there is none (schema.REASONS)."""
-
-    text: str | None
-    extractor: str | None = None
-    reason: str | None = None
 
 
 def extract(page: str | bytes, mode: Mode, max_depth: int = DEFAULT_MAX_DEPTH) -> Extraction:

@@ -40,6 +40,10 @@ class ReadOptions:
     """Whether an owner's noindex, noai or tdm-reservation counts."""
     urls: UrlRules | None = None
     """Hosts and words of URLs that are rejected."""
+    timeout_s: float = 30.0
+    """CPU seconds of a parser for one record (wikitext, LaTeX, licences)."""
+    memory_mb: int = 1536
+    """What its process may take above its start."""
     verify_digests: bool = False
     """Whether records are compared with the digests in their heads; a wrong one is counted, the record stays."""
 

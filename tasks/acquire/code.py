@@ -6,6 +6,7 @@ its head, minified by its lines. The patterns follow github-linguist (vendor.yml
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ from typing import Any
 
 from corpusmill.config import Code
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
+from corpusmill.readers.parsers import licences
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import licences
 from tasks.acquire.archives import TAR, Entry, entries
+from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.pointers import is_pointer
@@ -70,7 +72,7 @@ def reading(config: Code) -> dict[str, object]:
 def read(unit: SourceUnit, file: Fetched, config: Code, options: ReadOptions, facts: FileFacts) -> Iterator[Outcome]:
     """One outcome for every file of the tree."""
     facts.bytes = file.size
-    found = licences.folder_licences(_evidence(file.path))
+    found = licences.folder_licences(_evidence(file.path, options, facts))
     end = 0
     try:
         for entry in entries(file.path, options.max_payload_bytes):
@@ -88,13 +90,23 @@ def read(unit: SourceUnit, file: Fetched, config: Code, options: ReadOptions, fa
         yield ended(err.reason, offset=end, record_type="unknown")
 
 
-def _evidence(path: Path) -> dict[str, str]:
-    """Texts of a tree's licence files and package metadata."""
+def _evidence(path: Path, options: ReadOptions, facts: FileFacts) -> dict[str, str]:
+    """What a tree's licence files and package metadata say; equal ones are asked about once."""
     found: dict[str, str] = {}
+    known: dict[bytes, str] = {}
     try:
         for entry in entries(path, licences.MAX_LICENCE_BYTES, licences.is_evidence):
-            if entry.data is not None and not is_binary(entry.data):
-                found[entry.path] = decoded(entry.data)[0]
+            if entry.data is None or is_binary(entry.data):
+                continue
+            name = PurePosixPath(entry.path).name.replace("\n", " ")
+            digest = hashlib.sha256(f"{name}\n".encode() + entry.data).digest()
+            if digest not in known:
+                said = bounded(licences.found_in, f"{name}\n{decoded(entry.data)[0]}", options)
+                known[digest] = said.text or ""
+                if said.reason:
+                    facts.fault(entry.offset, said.reason, "licence")
+            if known[digest]:
+                found[entry.path] = known[digest]
     except Damage:
         pass  # the second reading says so
     return found

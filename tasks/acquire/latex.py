@@ -7,15 +7,18 @@ A file is a paper (tarball, or one .tex, compressed or not) or a tarball of pape
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from corpusmill.config import Latex
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
+from corpusmill.readers.parsers.tex import paper_text
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.archives import members
+from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.pointers import is_pointer
@@ -26,23 +29,10 @@ from tasks.acquire.units import SourceUnit
 VERSION = 2
 LIBRARIES: tuple[str, ...] = ()
 MAX_PAPER_BYTES = 256 * 2**20  # figures and all, decompressed
-MAX_INPUTS, MAX_DEPTH = 1000, 50
 SOURCES = (".tex", ".ltx", ".latex")
-LIKELY = ("main", "ms", "paper", "article")
 NAMES = re.compile(r"\.(tar|tgz|gz|tex|bz2|xz|zst)$", re.IGNORECASE)
 PAPER = re.compile(r"(\.tar)?\.(gz|tgz|tar|tex|bz2|xz|zst|pdf)$", re.IGNORECASE)
 ARXIV = re.compile(r"(^|/)(\d{4}\.\d{4,5}|[a-z-]+(\.[A-Z]{2})?\d{7})(v\d+)?(\.tar)?\.(gz|tgz|pdf)$")
-
-_MAIN = re.compile(r"\\document(?:class|style)\b")
-_BODY = re.compile(r"\\begin\s*\{document\}")
-_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}\n]{1,300})\}|\\input\s+([^\s\\{}%]{1,300})")
-_COMMENT = re.compile(
-    r"(?P<kept>\\begin\{(?P<as>verbatim\*?|Verbatim|lstlisting|minted|filecontents\*?)\}.*?\\end\{(?P=as)\}"
-    r"|\\verb\*?(?P<mark>[^\sa-zA-Z*{])[^\n]*?(?P=mark)|\\(?:url|href|path)\s*\{[^{}\n]*\})"
-    r"|(?P<block>\\begin\{comment\}.*?\\end\{comment\}[ \t]*\n?)"
-    r"|(?P<escaped>\\.)|(?P<line>(?m:^)[ \t]*%[^\n]*(?:\n|\Z))|(?P<rest>%[^\n]+)",
-    re.DOTALL,
-)
 
 
 def plan(name: str, config: Latex, seed: int) -> list[SourceUnit]:
@@ -121,13 +111,13 @@ def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: 
         return ended("too_large", **place)
     here = {name: content for name, content in files.items() if not (is_binary(content) or is_pointer(content))}
     texts = {name: decoded(content) for name, content in here.items()}
-    clean = {name: without_comments(text) for name, (text, _) in texts.items()}
-    main = main_file(clean)
-    if main is None:
-        return ended("no_main_file", **place)
-    text = expanded(main, clean, options.max_payload_bytes)
-    if text is None:
-        return ended("too_large", **place)
+    request = json.dumps([options.max_payload_bytes, {name: text for name, (text, _) in texts.items()}])
+    found = bounded(paper_text, request, options)
+    if found.text is None:
+        return ended(str(found.reason), **place)
+    main, text, reason = json.loads(found.text)
+    if reason:
+        return ended(reason, **place)
     how = {key: texts[main][1][key] for key in ("charset", "charset_origin", "repairs")}
     place.pop("payload_bytes")
     return document(text, options, **place, **how, extractor="latex")
@@ -151,64 +141,3 @@ def _is_tar(data: bytes) -> bool:
     if len(data) < 512 or not re.fullmatch(rb"[0-7]{1,8}", field):
         return False
     return sum(data[:148]) + 8 * 32 + sum(data[156:512]) == int(field, 8)
-
-
-def main_file(files: Mapping[str, str]) -> str | None:
-    """The file that begins the document, of those that no other one inputs: one with a likely name, else the longest.
-
-    Args:
-        files: path -> text without comments.
-    """
-    begun = [path for path, text in files.items() if _MAIN.search(text)]
-    whole_ones = [path for path in begun if _BODY.search(files[path])] or begun
-    used = {found for path, text in files.items() for name in _named(text) if (found := _resolved(name, path, files))}
-    free = [path for path in whole_ones if path not in used] or whole_ones
-    likely = [path for path in free if PurePosixPath(path).stem.lower() in LIKELY]
-    return max(sorted(likely or free), key=lambda path: len(files[path]), default=None)
-
-
-def expanded(main: str, files: Mapping[str, str], limit: int) -> str | None:
-    """The main file with its inputs in their places; None above the limit (in characters). What is missing stays a
-    command, and no file is put into itself."""
-    total, inputs = 0, 0
-
-    def put(path: str, open_files: tuple[str, ...]) -> Iterator[str]:
-        nonlocal total, inputs
-        text, position = files[path], 0
-        for match in _INPUT.finditer(text):
-            found = _resolved(match[1] or match[2], main, files)
-            if found is None or found in open_files or inputs >= MAX_INPUTS or len(open_files) >= MAX_DEPTH:
-                continue
-            inputs += 1
-            yield text[position : match.start()]
-            yield from put(found, (*open_files, found))
-            position = match.end()
-            if total > limit:
-                return
-        total += len(text)
-        yield text[position:]
-
-    text = "".join(put(main, (main,)))
-    return text if len(text) <= limit else None
-
-
-def _named(text: str) -> list[str]:
-    return [braces or bare for braces, bare in _INPUT.findall(text)]
-
-
-def _resolved(name: str, main: str, files: Mapping[str, str]) -> str | None:
-    """The file an input command means: relative to the main file's folder, with or without its suffix."""
-    path = str(PurePosixPath(main).parent / name.strip().strip('"'))
-    path = re.sub(r"(^|/)\./", r"\1", path)
-    return next((p for p in (path, f"{path}.tex", f"{path}.ltx") if p in files), None)
-
-
-def without_comments(text: str) -> str:
-    """LaTeX without what % and comment environments hide; a % that joins lines stays, and so does verbatim text."""
-    return _COMMENT.sub(_uncommented, text)
-
-
-def _uncommented(match: re.Match[str]) -> str:
-    if match["kept"] is not None or match["escaped"] is not None:
-        return match[0]
-    return "%" if match["rest"] is not None else ""

@@ -8,6 +8,7 @@ that is damaged is lost alone. Plain and bzip2 dumps are cut into blocks; in bzi
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ from xml.etree import ElementTree
 from corpusmill.config import MediaWiki
 from corpusmill.readers.numbers import signed_number
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
+from corpusmill.readers.parsers.wikitext import page_text
 from corpusmill.readers.parts import SCAN, Part
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.names import PACKED
@@ -148,12 +151,13 @@ def pages(stream: Iterator[Piece], limit: int) -> Iterator[Page]:
     before = Piece(0)
     carry = b""  # the end of what was read, which may hold the beginning of a tag
     place: tuple[int, int] | None = None  # of the page being read
-    body, size = bytearray(), 0
+    body: list[bytes] = []  # joined once
+    size = 0
     for piece in stream:
         if piece.fault:
             if place is not None or piece.mine:
                 yield Page(*(place or count.of(piece, 0)), size, b"", piece.fault)
-            carry, place, body, size = b"", None, bytearray(), 0
+            carry, place, body, size = b"", None, [], 0
             continue
         rest, shift, position = carry + piece.data, len(carry), 0
         while True:
@@ -167,13 +171,15 @@ def pages(stream: Iterator[Piece], limit: int) -> Iterator[Page]:
             end = max(position, len(rest) - len(CLOSE) + 1) if at < 0 else at + len(CLOSE)
             if place is not None:
                 size += end - position
-                body = body + rest[position:end] if size <= limit else bytearray()
+                body.append(rest[position:end])
+                if size > limit:
+                    body.clear()
             if at < 0:
                 carry, before = rest[end:], piece
                 break
             assert place is not None
-            yield Page(*place, size, bytes(body))
-            place, position, body, size = None, end, bytearray(), 0
+            yield Page(*place, size, b"".join(body))
+            place, position, body, size = None, end, [], 0
         if place is None and not piece.mine and OPEN[:1] not in carry:
             return
     if place is not None:
@@ -199,20 +205,22 @@ class _Wiki:
     """What a dump says about its wiki: the URL of its pages and the names of its namespaces."""
 
     def __init__(self, path: Path) -> None:
-        head = b""
+        held: list[bytes] = []
+        size = 0
         try:
             for piece in pieces(path):
-                head += piece
-                if b"</siteinfo>" in head or len(head) > HEAD_BYTES:
+                held.append(piece)
+                size += len(piece)
+                if size > HEAD_BYTES:
                     break
         except Damage:
             pass  # reading the pages says so
-        text = head.partition(b"</siteinfo>")[0].decode("utf-8", "replace")
+        text = b"".join(held).partition(b"</siteinfo>")[0].decode("utf-8", "replace")
         base = re.search(r"<base>(https?://[^<]{1,500}/)[^</]*</base>", text)
         self.base = base[1] if base else None
-        named = re.findall(r'<namespace key="(6|14)"[^>]*>([^<]{1,100})<', text)
+        named = re.findall(r'<namespace key="(6|14)"[^<>]*>([^<]{1,100})<', text)
         names = {name for known in DEFAULT_NAMESPACES.values() for name in known}
-        self.hidden = frozenset(names | {name.strip().lower() for _, name in named})
+        self.hidden = json.dumps(sorted(names | {name.strip().lower() for _, name in named}))
 
     def url(self, title: str) -> str | None:
         """Where a page is on the web."""
@@ -245,33 +253,10 @@ def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions) -
         return ended("other_namespace", **place)
     if root.find("redirect") is not None:
         return ended("redirect", **place)
-    try:
-        text = plain(root.findtext("revision/text") or "", wiki.hidden)
-    except RecursionError:
-        return ended("too_deep", **place)
-    if not text:
-        return ended("empty_body", **place)
-    return document(f"{title}\n\n{text}", options, **place, extractor="mediawiki")
-
-
-def plain(wikitext: str, hidden: frozenset[str]) -> str:
-    """The text of an article: without templates, tables, references, comments, and links to files and categories.
-
-    Args:
-        wikitext: the source of the page.
-        hidden: lower-case names of the namespaces whose links go.
-    """
-    import mwparserfromhell
-
-    code = mwparserfromhell.parse(wikitext, skip_style_tags=False)
-    code.nodes = [node for node in code.nodes if not _is_hidden(node, hidden)]
-    text = code.strip_code(normalize=True, collapse=True)
-    lines = (re.sub(r" {2,}", " ", line.strip()) for line in re.sub(r"__[A-Z]{3,20}__", "", text).split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-
-
-def _is_hidden(node: Any, hidden: frozenset[str]) -> bool:
-    kind = type(node).__name__
-    if kind == "Wikilink":
-        return str(node.title).strip().partition(":")[0].strip().lower() in hidden
-    return kind == "Tag" and str(node.tag).strip().lower() in ("ref", "references", "table", "gallery", "timeline")
+    source = root.findtext("revision/text") or ""
+    if len(source.encode("utf-8")) > options.max_payload_bytes:
+        return ended("too_large", **place)
+    found = bounded(page_text, f"{wiki.hidden}\n{source}", options)
+    if not found.text:
+        return ended(found.reason or "empty_body", **place)
+    return document(f"{title}\n\n{found.text}", options, **place, extractor="mediawiki")

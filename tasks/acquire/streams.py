@@ -223,22 +223,25 @@ def lines(stream: Iterable[bytes], limit: int, offset: int = 0) -> Iterator[Line
         limit: longer lines come back without data, as too_large; they are not held.
         offset: of the stream's first byte.
     """
-    rest, size = b"", 0  # of the line at hand: what is held, and how long it is
+    held: list[bytes] = []  # of the line at hand, joined once
+    size = 0
     try:
         for piece in stream:
             first, *others = piece.split(b"\n")
             size += len(first)
-            rest = rest + first if size <= limit else b""
+            held.append(first)
+            if size > limit:
+                held.clear()
             for other in others:
-                yield Line(offset, size, rest, "too_large" if size > limit else None)
+                yield Line(offset, size, b"".join(held), "too_large" if size > limit else None)
                 offset += size + 1
                 size = len(other)
-                rest = other if size <= limit else b""
+                held = [other] if size <= limit else []
     except Damage as err:
         yield Line(offset, size, b"", err.reason)
         return
     if size:
-        yield Line(offset, size, rest, "too_large" if size > limit else None)
+        yield Line(offset, size, b"".join(held), "too_large" if size > limit else None)
 
 
 def whole(stream: Iterable[bytes], limit: int) -> bytes | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from corpusmill.extractor.modes import EXTRACTORS, Extraction
+from corpusmill.extractor.extraction import EXTRACTORS, Extraction
 
 REQUEST = struct.Struct("<II")
 REPLY = struct.Struct("<IBBI")

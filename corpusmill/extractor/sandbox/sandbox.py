@@ -1,8 +1,9 @@
 """Extraction in a worker process that is killed from outside when a page hangs, crashes it or eats memory.
 
 A page that ends its worker is tried once more, alone, with four times the time; then it is counted `timeout` or
-`crashed`. All other pages of the batch are unharmed. The worker is a plain subprocess (daemonic workers of engines
-may not have multiprocessing children) and is replaced after a number of pages or an amount of memory.
+`crashed`. All other pages of the batch are unharmed. Parsers of other sources run likewise, by the name of their
+function, but their time is final. The worker is a plain subprocess (daemonic workers of engines may not have
+multiprocessing children) and is replaced after a number of pages or an amount of memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from types import TracebackType
 from typing import Literal
 
 from corpusmill.errors import MillError
-from corpusmill.extractor.modes import DEFAULT_MAX_DEPTH, Extraction, Mode
+from corpusmill.extractor.extraction import DEFAULT_MAX_DEPTH, Extraction, Mode
 from corpusmill.extractor.sandbox.frames import AT_WORK, LOT_BYTES, READY, Reply, ReplyBuffer, request
 from corpusmill.places import python_environment
 
@@ -63,11 +64,11 @@ class Sandbox:
     """One worker and the discipline around it. Use as a context manager; not for several threads at once.
 
     Args:
-        mode: extraction mode.
+        mode: extraction mode; or `package.module:function`, which takes a text and gives an Extraction.
         limits: bounds.
     """
 
-    def __init__(self, mode: Mode, limits: Limits | None = None) -> None:
+    def __init__(self, mode: Mode | str, limits: Limits | None = None) -> None:
         self.mode, self.limits = mode, limits or Limits()
         self.restarts = 0
         self._worker: _Worker | None = None
@@ -99,7 +100,9 @@ class Sandbox:
                 self._ready().run(pages, todo, results, self.limits.timeout_s)
             except _Failed as failure:
                 self._replace()
-                results[failure.number] = self._alone(pages[failure.number])
+                final = ":" in self.mode and failure.reason == "timeout"
+                ended = Extraction(None, reason=failure.reason)
+                results[failure.number] = ended if final else self._alone(pages[failure.number])
             except BaseException:  # interrupted in the middle of a conversation
                 self.close()
                 raise
@@ -130,7 +133,7 @@ class Sandbox:
 class _Worker:
     """The process and both ends of the conversation with it."""
 
-    def __init__(self, mode: Mode, limits: Limits) -> None:
+    def __init__(self, mode: str, limits: Limits) -> None:
         self._limits = limits
         self._served, self._fat, self._ended = 0, False, False
         self._replies = ReplyBuffer()
@@ -348,10 +351,10 @@ def _environment() -> dict[str, str]:
     return {**python_environment(), "PYTHONHASHSEED": "0"}
 
 
-_shared: dict[tuple[Mode, Limits], Sandbox] = {}
+_shared: dict[tuple[str, Limits], Sandbox] = {}
 
 
-def shared_sandbox(mode: Mode, limits: Limits | None = None) -> Sandbox:
+def shared_sandbox(mode: Mode | str, limits: Limits | None = None) -> Sandbox:
     """The sandbox of this process for a mode, made once: starting a worker takes as long as hundreds of pages."""
     key = mode, limits or Limits()
     if key not in _shared:

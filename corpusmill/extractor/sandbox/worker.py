@@ -1,4 +1,4 @@
-"""The process that extracts: pages from its standard input, texts to its standard output; it may be killed.
+"""The process that extracts or parses: pages from its standard input, texts to its standard output; it may be killed.
 
 Started by sandbox.py as `python -m corpusmill.extractor.sandbox.worker MODE MAX_DEPTH MEMORY_MB SHARED`, the last a
 file descriptor. It ends when its input does, and on Linux dies with its parent.
@@ -7,15 +7,17 @@ file descriptor. It ends when its input does, and on Linux dies with its parent.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import mmap
 import os
 import resource
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from corpusmill.extractor.modes import MODES, Extraction, Mode, extract
+from corpusmill.extractor.extraction import MODES, Extraction
 from corpusmill.extractor.sandbox.frames import AT_WORK, LOT_BYTES, READY, RequestBuffer, reply
 
 FAULTS_VARIABLE = "CORPUSMILL_TEST_FAULTS"
@@ -27,21 +29,39 @@ WARM_UP = f"<html><body><article><p>{'A sentence, so that all is loaded. ' * 30}
 def main() -> int:
     """Serve until the input ends."""
     mode, max_depth, memory_mb = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    if mode not in MODES:
-        raise SystemExit(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     _die_with_parent()
     replies = os.dup(1)
     os.dup2(2, 1)  # what a library prints does not belong into the protocol
-    if mode in ("auto", "trafilatura", "union"):
-        extract(WARM_UP, "trafilatura")
-    extract(WARM_UP, mode)
+    work = _function(mode) if ":" in mode else _extractor(mode, max_depth)
     at_work = mmap.mmap(int(sys.argv[4]), AT_WORK.size)
     _limit_memory(memory_mb)
-    _serve(replies, at_work, mode, max_depth)
+    _serve(replies, at_work, work)
     return 0
 
 
-def _serve(replies: int, at_work: mmap.mmap, mode: Mode, max_depth: int) -> None:
+Work = Callable[[bytes], Extraction]
+
+
+def _extractor(mode: str, max_depth: int) -> Work:
+    """Extraction in a mode, with all that it needs loaded."""
+    if mode not in MODES:
+        raise SystemExit(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
+    from corpusmill.extractor.modes import extract
+
+    if mode in ("auto", "trafilatura", "union"):
+        extract(WARM_UP, "trafilatura")
+    extract(WARM_UP, mode)
+    return lambda page: extract(page, mode, max_depth)
+
+
+def _function(name: str) -> Work:
+    """A function `package.module:name` of texts."""
+    module, _, function = name.partition(":")
+    parse: Callable[[str], Extraction] = getattr(importlib.import_module(module), function)
+    return lambda page: parse(page.decode("utf-8"))
+
+
+def _serve(replies: int, at_work: mmap.mmap, work: Work) -> None:
     with_faults = os.environ.get(FAULTS_VARIABLE) == "1"
     requests = RequestBuffer()
     _write(replies, reply(READY, Extraction(None, reason="no_text")))
@@ -49,15 +69,15 @@ def _serve(replies: int, at_work: mmap.mmap, mode: Mode, max_depth: int) -> None
         answers = []
         for number, page in requests.feed(data):
             AT_WORK.pack_into(at_work, 0, number)
-            answers.append(reply(number, _extract(page, mode, max_depth, with_faults)))
+            answers.append(reply(number, _result(page, work, with_faults)))
         _write(replies, b"".join(answers))
 
 
-def _extract(page: bytes, mode: Mode, max_depth: int, with_faults: bool) -> Extraction:
+def _result(page: bytes, work: Work, with_faults: bool) -> Extraction:
     try:
         if with_faults and b"corpusmill-fault:" in page:
             _fail(page)
-        return extract(page, mode, max_depth)
+        return work(page)
     except MemoryError:
         os._exit(os.EX_OSERR)  # the heap is full of half-built trees: only a new process is clean
     except Exception:  # whatever a parser raises on a page is that page's fault, and a counted reason

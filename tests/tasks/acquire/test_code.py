@@ -6,16 +6,17 @@ import gzip
 import io
 import json
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
 from corpusmill.config import PERMISSIVE
 from corpusmill.errors import UsageError
+from corpusmill.readers.parsers import licences
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import licences
 from tasks.acquire.code import language_of
-from tests.tasks.acquire.reading import outcomes, reasons
+from tests.tasks.acquire.reading import by_unit, outcomes, reasons, recipe
 
 MIT = """MIT License
 
@@ -215,3 +216,29 @@ def test_languages_and_generated_files_of_real_packages(data_dir: Path, tmp_path
     flagged = {r["path"].lstrip("/") for r in rows if "generated" in r["flags"] or ".min." in r["path"]}
     assert {path for path, reason in by_path.items() if reason in ("generated", "minified")} == flagged
     assert reasons(found) == {None: 366, "not_code": 13, "generated": 2, "minified": 2}
+
+
+def test_licence_files_of_any_bytes_take_time_by_their_size() -> None:
+    texts = {
+        "newlines": "\n" * 2**19,
+        "stars": "* " * 2**18,
+        "licence": "license\n" * 2**15,
+        "words": "a b c d " * 2**16,
+    }
+    begin = time.process_time()
+    for text in texts.values():
+        assert licences.text_licence(text) is None
+        assert licences.expression("(" * 2**19) is None
+    assert time.process_time() - begin < 5
+
+
+def test_a_licence_file_above_its_time_limit_says_nothing(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name, text in {"LICENSE": "a b c " * 150_000, "a.py": "x = 1\n"}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    facts = FileFacts()
+    ((_, found),) = by_unit(recipe("code", tmp_path, licences=["*"]), facts, timeout_s=0.02)
+    assert {o.source_id: o.reason for o in found} == {"LICENSE": "not_code", "a.py": None}
+    assert [fault["reason"] for fault in facts.faults] == ["timeout"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from corpusmill.readers.parsers.tex import main_file, without_comments
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire.latex import main_file, without_comments
 from tests.tasks.acquire.reading import outcomes, reasons
 
 MAIN = r"""%% style notes
@@ -127,6 +131,50 @@ def test_bombs_are_too_large(tmp_path: Path) -> None:
 )
 def test_comments_go(source: str, text: str) -> None:
     assert without_comments(source) == text
+
+
+_COMMENT = re.compile(  # the same by one expression, which takes the square of what is never ended
+    r"(?P<kept>\\begin\{(?P<as>verbatim\*?|Verbatim|lstlisting|minted|filecontents\*?)\}.*?\\end\{(?P=as)\}"
+    r"|\\verb\*?(?P<mark>[^\sa-zA-Z*{])[^\n]*?(?P=mark)|\\(?:url|href|path)\s*\{[^{}\n]*\})"
+    r"|(?P<block>\\begin\{comment\}.*?\\end\{comment\}[ \t]*\n?)"
+    r"|(?P<escaped>\\.)|(?P<line>(?m:^)[ \t]*%[^\n]*(?:\n|\Z))|(?P<rest>%[^\n]+)",
+    re.DOTALL,
+)
+WORDS = ["%", "a", "\n", " ", "\\", "\\%", "\\verb", "|", "+", "\\url{", "}", "{", *(
+    f"\\{side}{{{name}}}" for side in ("begin", "end") for name in ("verbatim", "verbatim*", "comment", "minted")
+)]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=40))
+def test_one_scan_finds_the_comments_that_an_expression_finds(words: list[str]) -> None:
+    def uncommented(match: re.Match[str]) -> str:
+        kept = match["kept"] is not None or match["escaped"] is not None
+        return match[0] if kept else "%" if match["rest"] is not None else ""
+
+    text = "".join(words)
+    assert without_comments(text) == _COMMENT.sub(uncommented, text)
+
+
+NEVER_ENDED = {
+    "verbatim": "\\begin{verbatim}",
+    "comment": "\\begin{comment}",
+    "both": "\\begin{minted}\\begin{comment}\\begin{lstlisting}",
+    "verb": "".join(f"\\verb{chr(0x4E00 + i)}" for i in range(100)),
+    "url": "\\url{",
+    "input": "\\input   ",
+    "per cent": " % ",
+    "blank lines": "\n ",
+    "backslashes": "\\",
+}
+
+
+@pytest.mark.parametrize("name", NEVER_ENDED)
+def test_what_is_never_ended_takes_time_by_its_size(name: str) -> None:
+    mark = NEVER_ENDED[name]
+    begin = time.process_time()
+    text = without_comments(mark * (400_000 // len(mark)))
+    assert main_file({"a.tex": text}) is None
+    assert time.process_time() - begin < 3  # the square of it takes minutes
 
 
 def test_the_main_file_is_not_one_that_others_input() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpusmill.readers.parsers.wikitext import TooDeep, most_open, plain
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import mediawiki, units
-from tasks.acquire.mediawiki import Piece, pages, plain
+from tasks.acquire import units
+from tasks.acquire.mediawiki import Piece, pages
 from tests.tasks.acquire.reading import by_unit, outcomes, reasons, recipe
 
 HIDDEN = frozenset(("file", "image", "category", "datei", "kategorie"))
@@ -160,7 +162,51 @@ def test_markup_goes_and_words_stay(source: str, text: str) -> None:
     assert plain(source, HIDDEN) == text
 
 
-def test_wikitext_of_any_shape_is_read() -> None:
-    for text in ("{{" * 5000, "[[" * 5000, "{|" * 3000, "<ref>" * 3000, "'" * 9999, "=" * 5000, "<!--"):
-        assert isinstance(plain(text, HIDDEN), str)
-    assert mediawiki.STREAM.match(bz2.compress(b"x"))
+OPEN = {
+    "ref": "<ref>", "address": "[http://a ", "table": "{|\n", "bold-link": "<b>[[{{", "nowiki": "<nowiki>",
+    "comment": "<!--", "argument": "{{a|", "link-argument": "[[a|{{b|", "args": "{{{a|", "attribute": '<span a="',
+    "cells": "{|\n|-\n|a\n", "mail": "[mailto:a ", "protocol-relative": "[//a ", "tags": "<i><u><s>", "math": "<math>",
+    "half": "<b [[", "list item": "<li a", "crossed": "{{[[}}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", OPEN.values(), ids=OPEN)
+def test_wikitext_that_opens_and_never_closes_is_too_deep_at_once(mark: str) -> None:
+    begin = time.process_time()
+    for times in (1000, 4000, 20_000):
+        with pytest.raises(TooDeep):
+            plain(mark * times, HIDDEN)
+    assert time.process_time() - begin < 3
+    assert isinstance(plain(mark * 30, HIDDEN), str)
+
+
+def test_marks_that_need_no_end_or_have_one_are_not_counted() -> None:
+    many = [
+        "<br>", "<br/>", "<li>a", "{{a|}}", "{{{a|}}}", "[[a|b]]", "[http://a b]", "{|\n|a\n|}\n",
+        "<nowiki>[[</nowiki>", "<!-- {{ -->", "<math>{{a}b}</math>", "'" * 3, "* a\n", "<ref name=a/>", "<ref>a</ref>",
+        "[[File:a|[http://b c]]]", "a[1]", "}}", "]]", "|}", "</ref>",
+    ]  # fmt: skip
+    for mark in many:
+        assert most_open(mark * 3000) <= 3, mark
+
+
+def test_a_page_that_is_too_deep_or_too_long_costs_itself_only(tmp_path: Path) -> None:
+    texts = ["{{a|" * 4000, "Good.", "a" * 17 * 2**20, "Good too."]
+    made = "".join(page(i, text) for i, text in enumerate(texts))
+    (tmp_path / "a.xml.gz").write_bytes(gzip.compress((HEAD + made).encode(), 1))
+    assert [o.reason for o in outcomes("mediawiki", tmp_path)] == ["too_deep", None, "too_large", None]
+
+
+def test_a_page_above_its_time_limit_is_a_timeout_and_the_next_is_read(tmp_path: Path) -> None:
+    slow = "<ref>" * 90 + "Some words, [[a link|b]] and ''more'' {{x|y}}. " * 2000
+    (tmp_path / "a.xml").write_text(HEAD + page(1, slow.replace("<", "&lt;")) + page(2, "Good."))
+    ((_, found),) = by_unit(recipe("mediawiki", tmp_path), timeout_s=0.5)
+    assert [o.reason for o in found] == ["timeout", None]
+
+
+def test_pieces_of_a_long_page_are_joined_once() -> None:
+    text = b"<page>" + b"a" * 40 * 2**20 + b"</page>"
+    begin = time.process_time()
+    (found,) = pages((Piece(i, text[i : i + 2**14]) for i in range(0, len(text), 2**14)), 2**26)
+    assert found.data == text
+    assert time.process_time() - begin < 2  # 2,560 copies of 20 MiB take 10

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -193,3 +194,11 @@ def test_json_lines_of_people(data_dir: Path) -> None:
     ):
         found = outcomes("jsonl", data_dir / folder, pattern=pattern, text=text)
         assert reasons(found) == {None: lines_in}
+
+
+def test_pieces_of_a_long_line_are_joined_once() -> None:
+    pieces = [b"a" * 2**14] * 2560
+    begin = time.process_time()
+    (found,) = lines(pieces, 2**26)
+    assert found.data == b"".join(pieces)
+    assert time.process_time() - begin < 2  # 2,560 copies of 20 MiB take 10

@@ -18,11 +18,13 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from corpusmill.errors import UsageError
+from corpusmill.extractor.extraction import Extraction
 
 LIBRARIES = ("identify", "license-expression")
 MIN_DICE = 0.95  # licensee asks 0.98 of lines, askalono 0.9; two- and three-clause BSD are 0.93 alike
 HEAD_BYTES = 4096
 MAX_LICENCE_BYTES = 2**20
+MAX_EXPRESSION = 2000  # characters
 ANY = "*"
 
 IS_LICENCE = re.compile(r"(?i)^(un)?licen[cs]es?([._-].*)?$|^copying([._-].*)?$")
@@ -31,8 +33,8 @@ METADATA = ("PKG-INFO", "METADATA", "package.json", "Cargo.toml", "pyproject.tom
 
 _IDENTIFIER = re.compile(r"SPDX-License-Identifier:[ \t]*([A-Za-z0-9 .+()-]{2,200})")
 _NOT_TERMS = re.compile(
-    r"(?im)^\W*(copyright\s*(\(c\)|©|\d|[\[<:]|by\b)|\(c\)|©|all rights reserved"
-    r"|(the )?[\w -]{0,20}licen[cs]e( \(?[\w -]+\)?)?\W*$).*$"
+    r"(?im)^[^\w\n]*(copyright\s*(\(c\)|©|\d|[\[<:]|by\b)|\(c\)|©|all rights reserved"
+    r"|(the )?[\w -]{0,20}licen[cs]e( \(?[\w -]+\)?)?[^\w\n]*$).*$"
 )
 _WORD = re.compile(r"[a-z0-9]+")
 _APPENDIX = "end of terms and conditions"
@@ -60,17 +62,17 @@ def folder_licences(files: Mapping[str, str]) -> dict[str, str]:
     """Which licence holds in which folder of a tree ("." is its root).
 
     Args:
-        files: path -> text of the tree's licence files and metadata (`is_evidence`).
+        files: path -> what `found_in` gives of the tree's licence files and metadata (`is_evidence`).
     """
     by_folder: dict[str, set[str]] = {}
     stated: dict[str, tuple[int, str]] = {}
-    for path, text in sorted(files.items()):
+    for path, licence in sorted(files.items()):
         place, name = str(PurePosixPath(path).parent), PurePosixPath(path).name
         if name in METADATA:
             rank = METADATA.index(name)
-            if (licence := _stated(name, text)) and rank < stated.get(place, (len(METADATA), ""))[0]:
+            if licence and rank < stated.get(place, (len(METADATA), ""))[0]:
                 stated[place] = rank, licence
-        elif licence := text_licence(text):
+        elif licence:
             by_folder.setdefault(place, set()).add(licence)
     found = {place: licence for place, (_, licence) in stated.items()}
     return {**found, **{place: " AND ".join(sorted(names)) for place, names in by_folder.items() if place not in found}}
@@ -82,14 +84,25 @@ def is_evidence(path: str) -> bool:
     return name in METADATA or IS_LICENCE.match(name) is not None
 
 
-@lru_cache(maxsize=4096)
+def found_in(request: str) -> Extraction:
+    """What a licence file or a package's metadata says, "" for nothing, for a process of its own.
+
+    Args:
+        request: name of the file, a newline, and its text.
+    """
+    name, _, text = request.partition("\n")
+    return Extraction((_stated(name, text) if name in METADATA else text_licence(text)) or "")
+
+
 def text_licence(text: str) -> str | None:
     """SPDX id of a licence's text; None where it is none that is known, or several."""
     words = _pairs(text)
     best, name = 0.0, None
     for known, reference in _references():
-        same = sum((words & reference).values())
-        dice = 2 * same / max(1, words.total() + reference.total())
+        both = words.total() + reference.total()
+        if 2 * min(words.total(), reference.total()) < MIN_DICE * both:
+            continue  # it cannot be alike
+        dice = 2 * sum((reference & words).values()) / max(1, both)
         if dice > best:
             best, name = dice, known
     return name if best >= MIN_DICE else None
@@ -100,6 +113,8 @@ def expression(text: str) -> str | None:
     """An SPDX expression in its normal form; None where it is none."""
     from license_expression import ExpressionError
 
+    if len(text) > MAX_EXPRESSION:
+        return None
     try:
         parsed = _spdx().parse(text, validate=True)
     except (ExpressionError, ValueError, RecursionError):
