@@ -79,7 +79,7 @@ FILTER = Stage("filter", 1, "Ends documents by language, floors, rules and score
 DECONTAMINATE = Stage(
     "decontaminate", 3, "Searches documents for benchmark items, after a test on planted ones.", rows=("decontaminate",)
 )
-EXACT = Stage("exact", 2, "Finds documents with equal text, payload or URL, over all shards.", rows=("exact",))
+EXACT = Stage("exact", 3, "Finds documents with equal text, payload or URL, over all shards.", rows=("exact",))
 NEAR = Stage(
     "near",
     3,
