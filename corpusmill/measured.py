@@ -14,12 +14,10 @@ import pyarrow.compute as pc
 
 from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.kernels.rules.rules import RuleSet
+from corpusmill.languages import EVERY_LANGUAGE
 
 SCALES = {"_e4": 10_000.0, "_e6": 1_000_000.0}
 """Endings of columns that hold fractions of one as whole numbers."""
-
-EVERY_LANGUAGE = "*"
-"""In place of a language that is kept: all are, unknown ones too."""
 
 NOT_MEASURES = ("spans", "language", "text_digest", "shingles", "signature")
 

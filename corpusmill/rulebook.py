@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+from corpusmill import languages
 from corpusmill.config import Recipe, find_file
 from corpusmill.errors import UsageError
 from corpusmill.kernels.measures.families import BASE, FAMILY_OF
@@ -84,6 +85,9 @@ def check(recipe: Recipe, taken: Collection[str]) -> RuleSet:
 
 def _faults(recipe: Recipe, rules: RuleSet, taken: Collection[str]) -> Iterator[str]:
     judge = recipe.judge
+    known = languages.codes_of(recipe.language.model) or frozenset(languages.NAMES)
+    if said := languages.unknown((code for code in rules.languages if not languages.may_be_given(code)), known):
+        yield f"[language.CODE] of rules {rules.name}: no model knows a language {said}"
     for name in (*(edit.name for edit in rules.edits), *(rule.name for rule in rules.rules)):
         if name in taken:
             yield f"{name}: the name is taken: it is that of a reason of every build"

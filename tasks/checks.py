@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
-from corpusmill import benchmarks, rulebook
-from corpusmill.config import Fault, Judge, Recipe
+from corpusmill import benchmarks, languages, rulebook
+from corpusmill.config import Code, Fault, Judge, Recipe, language_codes
 from corpusmill.errors import MillError, UsageError
+from corpusmill.readers.parsers import licences
 from tasks import extract, stages, tokenizer
+from tasks.acquire import code
 from tasks.judge import groups
 
 Key = tuple[str | int, ...]
@@ -63,6 +66,12 @@ def _errors(recipe: Recipe, *, fitting: bool = True) -> list[tuple[Key, MillErro
 
 def _looks(recipe: Recipe, fitting: bool) -> Iterator[tuple[Key, Callable[[], object]]]:
     judge = recipe.judge
+    for place, codes in language_codes(recipe).items():
+        yield place, partial(languages.check, codes, recipe.language.model)
+    for name, source in recipe.source.items():
+        if isinstance(source, Code):
+            yield ("source", name, "licences"), partial(licences.check_allowed, source.licences, name)
+            yield ("source", name, "languages"), partial(code.check_languages, source.languages, name)
     if fitting:
         yield ("filter", "rules"), lambda: rulebook.check(recipe, stages.REASONS)
     for name, quality in sorted(judge.quality.items()):

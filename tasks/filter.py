@@ -13,7 +13,8 @@ from corpusmill import schema
 from corpusmill.config import Recipe
 from corpusmill.kernels.rules.bounds import Decided, decide
 from corpusmill.kernels.rules.rules import RuleSet
-from corpusmill.measured import EVERY_LANGUAGE, bounds_of, measured_batch
+from corpusmill.languages import EVERY_LANGUAGE
+from corpusmill.measured import bounds_of, measured_batch
 from corpusmill.rulebook import COSTLY, rules_of
 from corpusmill.store import Receipt, Store, Unit
 from tasks import stages

@@ -8,7 +8,16 @@ from corpusmill.config.faults import Fault
 from corpusmill.config.judging import Floor, Judge, Own, PersonalData, PersonalKind
 from corpusmill.config.overlap import Benchmark, Decontaminate, Deduplicate
 from corpusmill.config.reading import find_file, parse_section, read_section
-from corpusmill.config.recipe import Extract, Pack, Recipe, load_recipe, parse_recipe, read_recipe, recipe_schema
+from corpusmill.config.recipe import (
+    Extract,
+    Pack,
+    Recipe,
+    language_codes,
+    load_recipe,
+    parse_recipe,
+    read_recipe,
+    recipe_schema,
+)
 from corpusmill.config.section import Name, Section, is_where, where
 from corpusmill.config.sources import (
     PERMISSIVE,
@@ -56,6 +65,7 @@ __all__ = [
     "Text",
     "find_file",
     "is_where",
+    "language_codes",
     "load_recipe",
     "parse_recipe",
     "parse_section",

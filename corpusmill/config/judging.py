@@ -6,18 +6,34 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from corpusmill.config.section import FUNCTION, Name, Section, Share, Strings, where
+from corpusmill import languages
+from corpusmill.config.section import FUNCTION, Name, Section, Share, Strings, fault, where
 
 
 class Language(Section):
     """Which languages are kept."""
 
     keep: Strings = Field(
-        ("en",), min_length=1, description='Language codes; ["*"] keeps all, for example for source code.'
+        ("en",),
+        min_length=1,
+        description='ISO 639 codes, of two letters where there is one; ["*"] keeps all, for example for source code.',
     )
     min_score: float = Field(0.65, ge=0, le=1, strict=False, description="Documents with a lower score are dropped.")
     min_scores: dict[str, Share] = Field({}, description="Other bounds for single languages: code = bound.")
     model: str = where("lid.176.ftz", description="A fastText model: a file, or a name that `mill models fetch` knows.")
+
+    @model_validator(mode="after")
+    def _languages_that_there_are(self) -> Language:
+        if self.model == languages.DEFAULT_MODEL:  # others are asked where their files are looked at
+            for key, codes in self.codes().items():
+                if said := languages.fault(codes, self.model):
+                    raise fault(said, key)
+        return self
+
+    def codes(self) -> dict[str, tuple[str, ...]]:
+        """The codes that each key names."""
+        keep = tuple(code for code in self.keep if code != languages.EVERY_LANGUAGE)
+        return {"keep": keep, "min_scores": tuple(self.min_scores)}
 
 
 class Floor(Section):

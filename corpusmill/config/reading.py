@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,9 +124,10 @@ def find_file(path: str | Path, folder: str, suffix: str, noun: str, mark: str =
             return candidate
     files = [file for place in (own, shipped) for file in place.glob(f"*{suffix}")]
     known = sorted({file.stem for file in files if not mark or _has(file, mark)})
+    near = difflib.get_close_matches(given.name, known, n=1)
     raise NotFound(
         f"{str(path)!r} is a folder, not a {noun}" if given.is_dir() else f"no {noun} {str(path)!r}",
-        f"it is neither a file nor one of {', '.join(known)}",
+        f"it is neither a file nor one of {', '.join(known)}" + (f'; did you mean "{near[0]}"?' if near else ""),
         f"Give a path, or a name in {folder}/.",
     )
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from corpusmill import languages
 from corpusmill.config.judging import Filter, Judge, Language
 from corpusmill.config.overlap import Decontaminate, Deduplicate
 from corpusmill.config.reading import Read, parse_section, read_file, read_section
@@ -111,6 +112,13 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _languages_that_there_are(self) -> Recipe:
+        known = self.language.model == languages.DEFAULT_MODEL
+        if known and (said := languages.fault(self.extract.languages, self.language.model)):
+            raise fault(said, "extract.languages")
+        return self
+
+    @model_validator(mode="after")
     def _preferred_scores(self) -> Recipe:
         known = [f"quality:{name}" for name in sorted(self.judge.quality)]
         for key in self.deduplicate.preferred_scores:
@@ -120,6 +128,12 @@ class Recipe(Section):
                     "deduplicate.prefer",
                 )
         return self
+
+
+def language_codes(recipe: Recipe) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The codes of languages that a recipe names, by key."""
+    named = {("language", key): codes for key, codes in recipe.language.codes().items()}
+    return {**named, ("extract", "languages"): recipe.extract.languages}
 
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from corpusmill import languages
 from corpusmill.config.section import MODULE, Fraction, Name, Section, Strings, where
 
 
@@ -16,6 +17,13 @@ class Select(Section):
     languages: Strings = Field((), description="ISO 639-3 codes; the page's main language must be one of them.")
     mimes: Strings = Field((), description="Media types, as detected by the crawler.")
     statuses: Annotated[tuple[int, ...], Field(strict=False)] = Field((), description="HTTP statuses.")
+
+    @field_validator("languages")
+    @classmethod
+    def _codes_of_the_index(cls, codes: tuple[str, ...]) -> tuple[str, ...]:
+        if said := languages.unknown(codes, languages.INDEX_CODES):
+            raise ValueError(f"the index knows no language {said}")
+        return codes
 
 
 class CommonCrawl(Section):

@@ -6,15 +6,17 @@ its head, minified by its lines. The patterns follow github-linguist (vendor.yml
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from corpusmill.config import Code
+from corpusmill.errors import UsageError
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parsers import licences
 from corpusmill.readers.warc import FileFacts
@@ -58,10 +60,32 @@ def plan(name: str, config: Code, seed: int) -> list[SourceUnit]:
     """Every tarball and folder that fits the pattern; other files at that level are left alone.
 
     Raises:
-        UsageError: an accepted licence is not an SPDX id.
+        UsageError: an accepted licence is not an SPDX id, or a language none of Pygments'.
     """
     licences.check_allowed(config.licences, name)
+    check_languages(config.languages, name)
     return listed(name, config, seed, "code", reads=re.compile(TAR, re.IGNORECASE), always=True, folders=True)
+
+
+def check_languages(names: Sequence[str], source: str) -> None:
+    """Raise UsageError if a recipe accepts a language by a name that Pygments does not give."""
+    if names and (said := _unknown(names)):
+        raise UsageError(
+            f"source {source!r}: languages {said}",
+            "expected Pygments' short names, each language by its first",
+            "See https://pygments.org/languages: python, javascript, cpp, …",
+        )
+
+
+def _unknown(names: Sequence[str]) -> str:
+    from pygments.lexers import get_all_lexers
+
+    lexers = [(title, aliases) for title, aliases, _, _ in get_all_lexers(plugins=False) if aliases]
+    known = {aliases[0] for _, aliases in lexers} | set(PLAIN.values())
+    meant = {word.lower(): aliases[0] for title, aliases in lexers for word in (title, *aliases)}
+    unknown = [name for name in names if name not in known]
+    near = {name: difflib.get_close_matches(name.lower(), meant, n=1) for name in unknown}
+    return ", ".join(f'"{n}"' + (f' (did you mean "{meant[near[n][0]]}"?)' if near[n] else "") for n in unknown)
 
 
 def reading(config: Code) -> dict[str, object]:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from corpusmill import rulebook
-from corpusmill.config import Recipe
+from corpusmill import languages, rulebook
+from corpusmill.config import Recipe, language_codes
 from corpusmill.dataset.lineage import files_of
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.measured import measured_batch
@@ -39,6 +39,8 @@ def compare(a: Recipe, b: Recipe, store: Store, manifest: Manifest, samples: int
         NotFound, UsageError: rules or models that are missing or do not fit their recipe.
     """
     for recipe in (a, b):
+        for place, codes in language_codes(recipe).items():
+            languages.check(codes, recipe.language.model, ".".join(place))
         rulebook.check(recipe, REASONS)
     files = files_of(store, manifest)
     done = run("compare", compare_file, [Job(store.uri, a, (b, place, objects, samples)) for place, objects in files])

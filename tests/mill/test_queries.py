@@ -141,6 +141,8 @@ def test_whatif_without_a_move_is_the_dataset(made: Made) -> None:
         ("too_few_words", "expected rule.min"),
         ("language.min_score=7", "score from 0 to 1"),
         ("language.min_scores.de=-0.1", "score from 0 to 1"),
+        ("language.min_scores.english=0.5", 'knows no language "english" .did you mean "en"'),
+        ("language.min_scores.EN=0.5", 'knows no language "EN" .did you mean "en"'),
         ("judge.personal_data.drop_above=1", "no bound of this dataset"),
     ],
 )

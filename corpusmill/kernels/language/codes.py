@@ -36,8 +36,10 @@ cmn=zh arb=ar pes=fa swh=sw zsm=ms ekk=et lvs=lv npi=ne ory=or khk=mn plt=mg als
 kmr=ku ayr=ay gug=gn knc=kr quy=qu pbt=ps
 """
 
-TWO_LETTERS = dict(pair.split("=") for pair in (_ALONE + _FOR_THE_WHOLE).split())
-"""ISO 639-3 to ISO 639-1, with the languages that stand for their macrolanguage (and Filipino for Tagalog)."""
+FOR_THE_WHOLE = dict(pair.split("=") for pair in _FOR_THE_WHOLE.split())
+"""ISO 639-3 of languages that stand for their macrolanguage (Filipino for Tagalog) to ISO 639-1 of that."""
+TWO_LETTERS = dict(pair.split("=") for pair in _ALONE.split()) | FOR_THE_WHOLE
+"""ISO 639-3 to ISO 639-1, these included."""
 
 
 def code_of(label: str) -> str:

@@ -7,6 +7,7 @@ hierarchical softmax and no word n-grams, as lid.176.ftz; other models are None 
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Tables:
 
 
 class _Reader:
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | mmap.mmap) -> None:
         self.data, self.at = data, 0
 
     def numbers(self, form: str) -> tuple[int, ...]:
@@ -64,9 +65,30 @@ class _Reader:
         return values
 
     def word(self) -> bytes:
-        end = self.data.index(b"\0", self.at)
+        end = self.data.find(b"\0", self.at)
+        if end < 0:
+            raise ValueError("a word does not end")
         word, self.at = self.data[self.at : end], end + 1
         return word
+
+
+def labels_of(path: str | Path) -> tuple[str, ...]:
+    """Labels of a fastText model, compressed or not, from its dictionary alone; none where it is no such file."""
+    try:
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _labels(_Reader(data))
+    except (struct.error, ValueError, UnicodeDecodeError):  # cut short, empty, or no fastText file at all
+        return ()
+
+
+def _labels(file: _Reader) -> tuple[str, ...]:
+    if file.numbers("ii")[0] != MAGIC:
+        return ()
+    file.numbers("12id")
+    count, _, _ = file.numbers("3i")
+    file.numbers("2q")
+    entries = [(file.word(), file.numbers("qb")[1]) for _ in range(count)]
+    return tuple(word.decode("utf-8") for word, is_label in entries if is_label)
 
 
 def read_tables(path: Path) -> Tables | None:

@@ -7,6 +7,7 @@ of their word pairs, as licensee and askalono do. If a folder has several licenc
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import tomllib
@@ -144,9 +145,15 @@ def check_allowed(allowed: Collection[str], source: str) -> None:
     if unknown:
         raise UsageError(
             f"source {source!r}: licences {', '.join(unknown)}",
-            "expected exact SPDX ids",
+            f"expected exact SPDX ids: {', '.join(map(_with_nearest, unknown))}",
             "See https://spdx.org/licenses; for all forms of the GPL name GPL-2.0-only and GPL-2.0-or-later.",
         )
+
+
+def _with_nearest(name: str) -> str:
+    known = {key.lower(): key for key in map(str, _spdx().known_symbols)}
+    like = expression(name) or next((known[key] for key in difflib.get_close_matches(name.lower(), known, n=1)), None)
+    return f'"{name}"' + (f' (did you mean "{like}"?)' if like else "")
 
 
 def _satisfied(node: Any, allowed: tuple[str, ...]) -> bool:

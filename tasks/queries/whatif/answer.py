@@ -14,7 +14,7 @@ from corpusmill.dataset.lineage import files_of
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.store import Output, Store
-from tasks.queries.whatif.moves import moved, of_dataset
+from tasks.queries.whatif.moves import languages_of, moved, of_dataset
 from tasks.queries.whatif.sql import broken
 from tasks.queries.whatif.table import FIRST, SIZES, STAGES, measures_of
 from tasks.views import LAYERS, overlay
@@ -37,7 +37,7 @@ def whatif(store: Store, digest: str, manifest: Manifest, moves: Sequence[str], 
         UsageError: no such bound, or a bound looser than a floor.
     """
     before, rules = of_dataset(store, manifest)
-    after = moved(manifest.recipe, rules, moves)
+    after = moved(manifest.recipe, rules, moves, languages_of(manifest))
     with measures_of(store, digest, manifest, before) as db:
         began = time.perf_counter()
         answer = _compare(db, before, after, manifest)

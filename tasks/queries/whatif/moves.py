@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels.rules.bounds import Bound, looser
 from corpusmill.kernels.rules.rules import RuleSet
+from corpusmill.languages import codes_of, unknown
 from corpusmill.measured import bounds_of
+from corpusmill.models import KNOWN
 from corpusmill.rulebook import rules_from_json
 from corpusmill.store import Store
 
@@ -34,8 +36,19 @@ def of_dataset(store: Store, manifest: Manifest) -> tuple[tuple[Bound, ...], Rul
     return bounds_of(manifest.recipe, rules), rules
 
 
-def moved(recipe: Mapping[str, Any], rules: RuleSet, moves: Sequence[str]) -> tuple[Bound, ...]:
+def languages_of(manifest: Manifest) -> frozenset[str] | None:
+    """Codes that the language model of a dataset gives, where it is one that we know."""
+    given = (manifest.models or {}).get("language")
+    return next((codes_of(name) for name, model in KNOWN.items() if model.sha256 == given), None)
+
+
+def moved(
+    recipe: Mapping[str, Any], rules: RuleSet, moves: Sequence[str], languages: Collection[str] | None = None
+) -> tuple[Bound, ...]:
     """The bounds of a recipe after moves.
+
+    Args:
+        languages: codes that the dataset's language model gives; None: not known, and any may be named.
 
     Raises:
         UsageError: no such bound, not a number, or looser than a floor.
@@ -57,6 +70,8 @@ def moved(recipe: Mapping[str, Any], rules: RuleSet, moves: Sequence[str]) -> tu
             number = _number(text, value)
             by_rule[name] = replace(rule, min=number) if last == "min" else replace(rule, max=number)
         else:
+            if place == ["language", "min_scores"] and languages is not None and (said := unknown([last], languages)):
+                raise UsageError(f"--set {text!r}", f"the dataset's language model knows no language {said}")
             _set_bound(what, place, last, text, value, list(by_rule))
     found = bounds_of(what, replace(rules, rules=tuple(by_rule.values())))
     floors = [bound for bound in found if bound.reason == "below_floor"]
