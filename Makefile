@@ -18,6 +18,7 @@ install: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "needs Python 3.11, 3.12 or 3.13; name one: make PYTHON=/path/to/python install"; exit 2; }
+	@echo "installing into $(VENV): 2.3 GB on the disk, some minutes of download, then one or two minutes of CPU for kernels"
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[flows,train,dev]'
 	$(MILL) models fetch

@@ -16,7 +16,14 @@ import traceback
 from collections.abc import Sequence
 from types import FrameType
 
-from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
+from cyclopts import (
+    App,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnknownCommandError,
+    UnusedCliTokensError,
+)
 
 from corpusmill import __version__, extras
 from corpusmill.errors import MillError, Unavailable, UsageError
@@ -141,7 +148,7 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except CycloptsError as err:
-        return _say(UsageError(_usage(err), "", "See `mill --help`, or --help after the command."), as_json)
+        return _say(UsageError(_usage(err), "", f"See `{_verb(err)} --help`."), as_json)
     except MillError as err:
         if verbose:
             print(redacted(traceback.format_exc()), end="", file=sys.stderr)
@@ -166,12 +173,22 @@ def run(argv: Sequence[str]) -> int:
 
 def _usage(err: CycloptsError) -> str:
     """What is wrong with the command line. Cyclopts would import every verb to word an unknown one."""
-    if not isinstance(err, UnknownCommandError):
-        return str(err)
-    word = (err.unused_tokens or [""])[0]
-    known = [*COMMANDS, *GROUPS, *(verb for _, verbs in GROUPS.values() for verb in verbs)]
-    near = difflib.get_close_matches(word, known, n=1)
-    return f'unknown command "{word}"' + (f'; did you mean "{near[0]}"?' if near else "")
+    match err:
+        case UnknownCommandError():
+            word = (err.unused_tokens or [""])[0]
+            known = [*COMMANDS, *GROUPS, *(verb for _, verbs in GROUPS.values() for verb in verbs)]
+            near = difflib.get_close_matches(word, known, n=1)
+            return f'unknown command "{word}"' + (f'; did you mean "{near[0]}"?' if near else "")
+        case UnusedCliTokensError():
+            return f"too much is given: {' '.join(err.unused_tokens or [])}"
+        case MissingArgumentError() if err.argument and not err.keyword:
+            says = (err.argument.parameter.help or "").rstrip(".")
+            return f"`{_verb(err)}` needs {err.argument.name}" + (f": {says}" if says else "")
+    return str(err)
+
+
+def _verb(err: CycloptsError) -> str:
+    return " ".join(("mill", *(err.command_chain or ())))
 
 
 class _Terminated(BaseException):

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from corpusmill.errors import UsageError
 from corpusmill.plain_text import table
 from mill.common import Output
-from mill.paths import on_this_machine
+from mill.paths import on_this_machine, written
 
 
 def lsh(
@@ -64,6 +64,6 @@ def lsh(
         "choices": [choice.to_json() for choice in choices(threshold, num_perm)],
     }
     if svg is not None:
-        svg.write_text(drawn_svg(best, threshold), encoding="utf-8")
+        written(svg, drawn_svg(best, threshold))
         shown += f"\n{svg}"
     options.answer(document, shown)

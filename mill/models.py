@@ -151,7 +151,7 @@ def perplexity_score(
 
 def _opened(model: Path, kind: Callable[[Path], Any]) -> Any:
     if not model.is_file():
-        raise NotFound(f"{model}: no such file", "expected a model")
+        raise NotFound(f"{model}: {'a folder' if model.is_dir() else 'no such file'}", "expected a model's file")
     try:
         return kind(model)
     except ValueError as err:

@@ -23,3 +23,26 @@ def on_this_machine(_: object, path: Path | None) -> None:
             if address[1].lower() == "s3"
             else "Give the path without a scheme.",
         )
+
+
+def written(file: Path, text: str) -> None:
+    """Write a text file that the user named.
+
+    Raises:
+        UsageError: there can be no file of this name.
+    """
+    try:
+        file.write_text(text, encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as err:
+        raise UsageError(f"{file} cannot be written", err.strerror or str(err), "Choose another path.") from err
+
+
+def folder(_: object, path: Path) -> None:
+    """A validator of options that name a folder to work in.
+
+    Raises:
+        UsageError: it is an address, or a file.
+    """
+    on_this_machine(_, path)
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file", "expected a folder", "Choose another path.")

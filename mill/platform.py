@@ -17,11 +17,11 @@ from flows.platform import supervisor
 from flows.platform.server import is_healthy
 from flows.run.defaults import may_create, store_uri
 from mill.common import Output
-from mill.paths import on_this_machine
+from mill.paths import folder
 
 HOME = Path(".corpusmill")
 """Of the working folder: the server's database, logs and state."""
-Home = Annotated[Path, Parameter(validator=on_this_machine)]
+Home = Annotated[Path, Parameter(validator=folder)]
 
 
 def up(
@@ -147,7 +147,7 @@ def sample_crawl(home: Path) -> Path:
 
 def describe(platform: supervisor.Platform) -> str:
     """What users need to know once the platform is up, as text."""
-    from flows.platform.deploy import POOLS, deployments
+    from flows.platform.deploy import POOLS, deployments, load
 
     lines = [f"UI           {platform.ui_url}"]
     if "PREFECT_API_AUTH_STRING" in platform.env:
@@ -166,11 +166,10 @@ def describe(platform: supervisor.Platform) -> str:
         lines += [
             f"environment  export {name}={value if own else redacted(value)}" for name, value in platform.env.items()
         ]
-    wanted = {"train": " -p manifest=NAME"}
-    lines += [
-        f"run          prefect deployment run '{name}' --watch{wanted.get(name.partition('/')[0], '')}"
-        for name in deployments()
-    ]
+    for name, spec in deployments().items():
+        needed = [key for key in load(spec["entrypoint"]).parameters.required if key not in spec["parameters"]]
+        asked = "".join(f" -p {key}={'NAME' if key == 'manifest' else 'FILE'}" for key in needed)
+        lines.append(f"run          prefect deployment run '{name}'{asked} --watch")
     return "\n".join([*lines, "stop         mill down"])
 
 

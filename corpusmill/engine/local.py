@@ -27,6 +27,10 @@ REBUILDS = 2
 """How often a pool that lost a worker is made anew within one `map`."""
 
 
+class Stopped(Incomplete):
+    """The engine was closed while units ran, as when a flow run is cancelled."""
+
+
 class Engine:
     """`with Engine(workers) as engine: engine.map(fn, items)`; `map` may be called from several threads.
 
@@ -139,7 +143,7 @@ class Engine:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise Incomplete(
+            raise Stopped(
                 "the work was stopped",
                 "its process pool is closed",
                 "Finished units are stored: run the same command again.",

@@ -17,11 +17,13 @@ from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.futures import wait
+from prefect.states import Cancelled
 from prefect.tasks import exponential_backoff
 
-from corpusmill.engine.local import Engine
+from corpusmill.engine.local import Engine, Stopped
 from corpusmill.errors import Unavailable
 from flows.run.faults import without_secrets
+from flows.run.progress import Stage
 from tasks.batches import Batches
 
 if TYPE_CHECKING:
@@ -43,11 +45,16 @@ def is_transient(task: object, run: TaskRun, state: State[Any]) -> bool:
     retry_jitter_factor=0.3,
     retry_condition_fn=is_transient,
 )
-def run_batch(stage: str, number: int, of: int, units: int, work: Callable[[], None]) -> dict[str, int]:
+def run_batch(
+    stage: str, number: int, of: int, units: int, work: Callable[[], None]
+) -> dict[str, int] | State[dict[str, int]]:
     """One batch. The results go to the flow through `work`: Prefect sees counts only."""
     began = time.monotonic()
-    with without_secrets():
-        work()
+    try:
+        with without_secrets():
+            work()
+    except Stopped:
+        return Cancelled(message="The flow run was cancelled. Finished units are stored: run it again to go on.")
     get_run_logger().info("%s: batch %d of %d, %d units in %.1f s", stage, number, of, units, time.monotonic() - began)
     return {"units": units}
 
@@ -59,17 +66,17 @@ def in_batches(workers: int) -> Iterator[Runner]:
     Args:
         workers: processes of the pool.
     """
-    batches = Batches()
+    batches, log = Batches(), get_run_logger()
     with Engine(workers, shared=True) as engine:
 
         def run(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
-            cut = batches.cut(units)
+            cut, progress = batches.cut(units), Stage(stage, len(units), log.info)
             if not cut:
-                return engine.map(fn, units)
+                return engine.map(fn, units, progress.done)
             results: dict[int, list[Any]] = {}
 
             def work(number: int) -> Callable[[], None]:
-                return lambda: results.__setitem__(number, engine.map(fn, cut[number]))
+                return lambda: results.__setitem__(number, engine.map(fn, cut[number], progress.done))
 
             futures = [
                 run_batch.submit(stage, number + 1, len(cut), len(part), work(number))

@@ -16,6 +16,7 @@ from corpusmill.errors import CheckFailed, Unavailable
 from flows.platform import supervisor
 from flows.platform.server import last_line
 from flows.run.defaults import workers
+from mill.demo.following import Following
 from mill.platform import progress, sample_crawl
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def overrides(home: Path) -> list[str]:
 
 
 def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRun:
-    """Wait for a flow run and show its log.
+    """Wait for a flow run and show its log, and where it is when the log is silent.
 
     Raises:
         CheckFailed: it did not complete.
@@ -124,7 +125,7 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
     from prefect.client.schemas.filters import LogFilter
     from prefect.client.schemas.sorting import LogSort
 
-    seen, say, last_lines_by, complete = 0, dimmed(console), 0.0, False
+    seen, shown, last_lines_by, complete = 0, Following(dimmed(console)), 0.0, False
     while True:
         run = client.read_flow_run(run.id)
         final = run.state is not None and run.state.is_final()
@@ -135,7 +136,9 @@ def watched(client: SyncPrefectClient, run: FlowRun, console: Console) -> FlowRu
         )
         for log in logs:
             if not ("worker" in log.name or log.message.startswith(PREFECTS_OWN)):
-                say(log.message)
+                shown.line(log.message)
+        if run.state is not None:
+            shown.is_in(run.state.name or run.state.type.value)
         seen += len(logs)
         complete = complete or any(_is_last(log) for log in logs)
         if final and (complete or time.monotonic() > last_lines_by):

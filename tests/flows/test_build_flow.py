@@ -61,7 +61,7 @@ def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_traini
 
     runs = client.read_task_runs(task_run_filter=TaskRunFilter.model_validate({"flow_run_id": {"any_": [first.id]}}))
     files = 2
-    assert files <= len(runs) <= 4 * files
+    assert files <= len(runs) <= 5 * files
     assert all(task.state.is_completed() for task in runs)
 
     with Engine(1) as engine:
@@ -116,9 +116,11 @@ def test_cancelling_a_build_ends_its_workers_and_leaves_no_process(
 ) -> None:
     store = open_store(home / "another-store", create=True)
     build = run("build-dataset/demo", recipe="demo", set=overrides(home), store=store.uri)
+    of_build = FlowRunFilter.model_validate({"id": {"any_": [build.id]}})
     assert platform.workers is not None
     deadline = time.monotonic() + 120
-    while len(descendants([platform.workers.pid])) < 4:  # the flow, its pool's resource tracker and two processes
+    # the flow, its pool's resource tracker and two processes
+    while len(descendants([platform.workers.pid])) < 4 or not states_of(client, of_build):
         assert time.monotonic() < deadline
         time.sleep(0.3)
     running = descendants([platform.workers.pid])
@@ -126,6 +128,19 @@ def test_cancelling_a_build_ends_its_workers_and_leaves_no_process(
     assert until_final(client, build).state.is_cancelled()
     assert not [proc for proc in running if alive(proc)]
     assert store.names() == []
+    deadline = time.monotonic() + 15
+    while not all(state.is_final() for state in states_of(client, of_build)):
+        assert time.monotonic() < deadline, states_of(client, of_build)
+        time.sleep(0.3)
+    names = {state.name for state in states_of(client, of_build)}
+    assert names == {"Cancelled"}, "batches of a cancelled build have not failed"
+    log = logs_of(client, build)
+    assert not [line for line in log if "Traceback" in line or "Error" in line], log
+
+
+def states_of(client: SyncPrefectClient, flow_runs: FlowRunFilter) -> list[Any]:
+    """States of the batches."""
+    return [task.state for task in client.read_task_runs(flow_run_filter=flow_runs)]
 
 
 def test_a_recipe_with_a_fault_fails_with_all_of_it_in_the_message_and_is_told_to_the_webhook(

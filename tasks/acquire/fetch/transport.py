@@ -241,6 +241,10 @@ def is_remote(root: str) -> bool:
     return scheme in ("http", "https", "s3")
 
 
+DEMO = ".corpusmill/demo"
+"""Where `recipes/demo.toml` expects the sample crawl."""
+
+
 def folder_of(root: str) -> Path:
     """The folder that a root names.
 
@@ -250,7 +254,8 @@ def folder_of(root: str) -> Path:
     folder = Path(unquote(urlsplit(root).path) if root.startswith("file://") else root)
     if not folder.is_dir():
         where = f"looked for {folder.absolute()}"
-        raise NotFound(f"source root {root!r} is not a folder", where, "Check source.*.root.")
+        made = "`mill demo` makes it, and so does the tutorial (docs/tutorial.md)." if root == DEMO else ""
+        raise NotFound(f"source root {root!r} is not a folder", where, made or "Check source.*.root.")
     return folder
 
 

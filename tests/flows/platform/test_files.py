@@ -34,8 +34,11 @@ def test_a_deployment_names_a_flow_a_pool_and_files_that_exist(name: str) -> Non
     spec = DEPLOYMENTS[name]
     flow = load(spec["entrypoint"])
     assert spec["work_pool"]["name"] in POOLS
-    needed = {"manifest": "0" * 64} if flow.name == "train" else {}
+    given = {"manifest": "0" * 64, "recipe": "demo", "config": "train-demo"}
+    needed = {key: given[key] for key in flow.parameters.required if key not in spec["parameters"]}
+    assert needed.keys() <= {"manifest"} or spec["name"] == "any"
     flow.validate_parameters({**spec["parameters"], **needed})
+    assert spec["tags"] == ([] if spec["name"] == "any" else spec["tags"]), "a dataset of one's own is no demo"
     if "recipe" in spec["parameters"]:
         load_recipe(spec["parameters"]["recipe"], spec["parameters"].get("set", []))
     if "config" in spec["parameters"]:
@@ -43,8 +46,11 @@ def test_a_deployment_names_a_flow_a_pool_and_files_that_exist(name: str) -> Non
 
 
 def test_the_deployments_that_documents_speak_of_are_there() -> None:
-    assert set(DEPLOYMENTS) == {"build-dataset/demo", "build-dataset/crawl", "ingest-crawl/nightly",
-                                "ingest-crawl/manual", "train/demo", "train/crawl"}  # fmt: skip
+    builds, ingestions, trainings = ({f"{flow}/{name}" for name in names} for flow, names in (
+        ("build-dataset", ("demo", "crawl", "any")), ("ingest-crawl", ("nightly", "manual")),
+        ("train", ("demo", "crawl", "any")),
+    ))  # fmt: skip
+    assert set(DEPLOYMENTS) == builds | ingestions | trainings
 
 
 def test_ingestion_is_scheduled_and_one_at_a_time() -> None:
@@ -68,7 +74,7 @@ def test_an_automation_that_calls_a_webhook_needs_its_variable(monkeypatch: pyte
     assert [resolved(action, IDS) for action in AUTOMATIONS["on-failure"]["actions"]] == [None]
 
 
-@pytest.mark.parametrize("builder", ["demo", "crawl"])
+@pytest.mark.parametrize("builder", ["demo", "crawl", "any"])
 @pytest.mark.parametrize("train", ["auto", "none"])
 def test_a_published_dataset_matches_one_automation_or_none(builder: str, train: str) -> None:
     event = Resource.model_validate(

@@ -65,6 +65,7 @@ def test_up_leaves_a_guarded_platform_running_and_down_leaves_nothing(home: Path
     api, env = state(home)["api_url"], state(home)["env"]
     assert api.removesuffix("/api") in out
     assert "prefect deployment run 'build-dataset/demo' --watch" in out
+    assert "prefect deployment run 'build-dataset/any' -p recipe=FILE --watch" in out
     assert env["PREFECT_API_AUTH_STRING"] in out
     assert (home / "platform.json").stat().st_mode & 0o077 == 0
     assert httpx.get(f"{api}/work_pools/cpu", timeout=20).status_code in (401, 403)
