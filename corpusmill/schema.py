@@ -28,6 +28,7 @@ def _required(name: str, kind: pa.DataType) -> pa.Field:
 RECORDS = pa.schema(
     [
         _required("offset", pa.int64()),  # byte offset of the record in its file (of its gzip member where compressed)
+        pa.field("file", pa.string()),  # locator of its file, where that is not the shard's
         _required("record_type", pa.string()),  # response | revisit | resource | conversion; row | page | file; unknown
         pa.field("url", pa.string()),
         pa.field("date", pa.string()),  # WARC-Date as written
@@ -53,6 +54,7 @@ DOCUMENTS = pa.schema(
         pa.field("url", pa.string()),
         pa.field("date", pa.string()),
         _required("offset", pa.int64()),
+        pa.field("file", pa.string()),  # as in records
         pa.field("charset", pa.string()),
         pa.field("charset_origin", pa.string()),
         _required("payload_bytes", pa.int64()),
@@ -72,7 +74,8 @@ DOCUMENTS = pa.schema(
         _required("text", pa.large_string()),
     ]
 )
-"""Extracted text, written once, in record order. The file is known from the shard's receipt (`facts.locator`)."""
+"""Extracted text, written once, in record order. Where `file` is null, the file is known from the shard's receipt
+(`facts.locator`)."""
 
 LANGUAGE = pa.schema(
     [

@@ -6,7 +6,7 @@ Only files are hashed whose stamp says that they were written to, or of which no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import Input, open_manifest
@@ -48,31 +48,31 @@ def differs(then: Input | None, sha256: str | None) -> bool:
     return then is not None and None not in (then.sha256, sha256) and then.sha256 != sha256
 
 
-def sha256_now(
-    unit: SourceUnit, then: Input | None, recipe: Recipe, store: Store, *, fetch: bool = False
-) -> str | None:
-    """sha256 of the unit's bytes now, by a note if there is one.
+def digests_now(
+    unit: SourceUnit, then: Mapping[Place, Input], recipe: Recipe, store: Store, *, fetch: bool = False
+) -> tuple[str, ...] | None:
+    """sha256 of each file of the unit (or of its block) now, by a note if there is one.
 
     Args:
         unit: as it is planned now.
-        then: the file as a manifest names it. Without it, what was not noted is not hashed either.
+        then: files as a manifest names them. Others that were not noted are not hashed either.
         fetch: whether what is on a server and was not noted is fetched; else `OTHER` stands for another ETag.
 
     Returns:
-        None if it is not known.
+        None if they are not known.
 
     Raises:
         Unavailable: the file is missing, or cannot be read.
     """
     root = recipe.source[unit.source].root
     if (known := notes.known(unit, store)) and not (fetch and _other_etag(unit, known, root)):
-        return known.sha256
-    if then is None:
+        return known.digests
+    if not any(place in then for place in places_of(unit)):
         return None
     if is_remote(root) and not fetch:
-        return OTHER if unit.stamp else None
+        return (OTHER,) * len(unit.places) if unit.stamp else None
     with acquire.fetched(unit, recipe) as file:
-        return file.sha256
+        return tuple(part.sha256 for part in file.parts or (file,))
 
 
 def _other_etag(unit: SourceUnit, known: notes.Bytes, root: str) -> bool:
@@ -83,16 +83,20 @@ def _other_etag(unit: SourceUnit, known: notes.Bytes, root: str) -> bool:
 def changed(units: Sequence[SourceUnit], before: Iterable[Input], recipe: Recipe, store: Store) -> tuple[str, ...]:
     """`source/locator` of the planned files that a manifest names with other bytes."""
     then = by_place(before)
-    return names(
-        place_of(unit)
-        for unit in units
-        if differs(read := then.get(place_of(unit)), sha256_now(unit, read, recipe, store, fetch=True))
-    )
+    now = ((unit, digests_now(unit, then, recipe, store, fetch=True)) for unit in units)
+    return names(place for unit, digests in now for place in other_places(unit, digests, then))
 
 
-def place_of(unit: SourceUnit) -> Place:
-    """How a manifest names the unit."""
-    return unit.source, unit.snapshot, unit.place
+def other_places(unit: SourceUnit, digests: Sequence[str] | None, then: Mapping[Place, Input]) -> Iterator[Place]:
+    """The files of a unit that had other bytes, by what is known of them."""
+    for place, sha256 in zip(places_of(unit), digests or (), strict=digests is not None):
+        if differs(then.get(place), sha256):
+            yield place
+
+
+def places_of(unit: SourceUnit) -> list[Place]:
+    """How a manifest names the files of a unit."""
+    return [(unit.source, unit.snapshot, place) for place in unit.places]
 
 
 def names(places: Iterable[Place]) -> tuple[str, ...]:

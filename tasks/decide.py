@@ -78,29 +78,30 @@ def _decide(unit: Unit, number: int, shard: Shard, found: Sequence[Receipt], rec
 
 
 def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, store: Store) -> pa.Table:
-    documents = store.table(shard.documents.outputs["documents"], columns=["url", "offset"])
+    documents = store.table(shard.documents.outputs["documents"], columns=["url", "offset", "file"])
     languages = store.table(shard.attribute("language"), columns=["language"]).column("language")
-    urls, offsets = documents.column("url"), documents.column("offset")
+    urls, offsets, files = (documents.column(name) for name in ("url", "offset", "file"))
     ended = ((row["stage"], row["reason"], row["doc_id"], i) for i, row in enumerate(decisions) if row["reason"])
     picked = []
     for stage, reason, order, i in _smallest(ended, recipe.seed):
         row = decisions[i]
         shown = {name: row[name] for name in ("doc_id", "value", "bound", "keeper", "similarity", "benchmark")}
         place = {"url": urls[i].as_py(), "offset": offsets[i].as_py(), "language": languages[i].as_py()}
-        picked.append(
-            {"stage": stage, "reason": reason, "order": order, "row": i, "locator": shard.place, **shown, **place}
-        )
+        place["locator"] = shard.place_in(files[i].as_py())
+        picked.append({"stage": stage, "reason": reason, "order": order, "row": i, **shown, **place})
     texts = _heads(shard, {reject["row"] for reject in picked}, store)
     for reject in picked:
         reject["text"] = texts[reject.pop("row")]
-    records = store.table(shard.documents.outputs["records"], columns=["offset", "url", "stage", "reason"]).to_pylist()
+    columns = ["offset", "url", "stage", "reason", "file"]
+    records = store.table(shard.documents.outputs["records"], columns=columns).to_pylist()
     lost = (
         (row["stage"], row["reason"], f"{shard.place}:{row['offset']}:{i}".encode(), i)
         for i, row in enumerate(records)
         if row["reason"]
     )
     for stage, reason, order, i in _smallest(lost, recipe.seed):
-        place = {"url": records[i]["url"], "offset": records[i]["offset"], "locator": shard.place}
+        row = records[i]
+        place = {"url": row["url"], "offset": row["offset"], "locator": shard.place_in(row["file"])}
         picked.append({"stage": stage, "reason": reason, "order": order, **place})
     picked.sort(key=lambda reject: (reject["stage"], reject["reason"], reject["order"]))
     return pa.Table.from_pylist(picked, schema=schema.REJECTS)  # keepers: when all are known, at publication

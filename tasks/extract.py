@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from corpusmill import schema
+from corpusmill import schema, typed_json
 from corpusmill.config import Recipe
-from corpusmill.dataset.manifest import RuleFile
+from corpusmill.dataset.manifest import Input, RuleFile
 from corpusmill.errors import Unavailable
 from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BATCH_RECORDS, BATCH_BYTES = 64, 32 * 2**20
 REMEMBERED = 2000
-_PLACE = ("url", "date", "offset", "source_id", "licence")
+_PLACE = ("url", "date", "offset", "file", "source_id", "licence")
 _KNOWN = (*_PLACE, "charset", "charset_origin", "payload_bytes", "payload_digest")
 RECORD_FIELDS = (*_KNOWN, "record_type", "status", "mime")
 DOCUMENT_FIELDS = (*_KNOWN, "code_language")
@@ -129,8 +129,18 @@ def url_file(recipe: Recipe) -> RuleFile | None:
 
 
 def _note(unit: Unit, source: SourceUnit, file: acquire.Fetched, store: Store) -> Receipt:
-    place = {"source": source.source, "snapshot": source.snapshot, "locator": source.place}
-    return store.commit(unit, {}, facts={"source": {**place, "bytes": file.size, "sha256": file.sha256}})
+    of = {"source": source.source, "snapshot": source.snapshot}
+    read = [
+        {**of, "locator": place, "bytes": part.size, "sha256": part.sha256}
+        for place, part in zip(source.places, file.parts or (file,), strict=True)
+    ]
+    return store.commit(unit, {}, facts={"files": read})
+
+
+def inputs_of(read: Receipt) -> list[Input]:
+    """The files that a receipt of stage `source` speaks of."""
+    files: Any = read.facts["files"]
+    return [typed_json.read(Input, file) for file in files]
 
 
 def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Recipe, store: Store) -> Receipt:
@@ -155,7 +165,7 @@ def _extract(unit: Unit, source: SourceUnit, file: acquire.Fetched, recipe: Reci
         store.table_writer(schema.DOCUMENTS) as documents,
     ):
         memory = Memory(shared_sandbox(config.mode, limits), gate_of(recipe))
-        for batch in batches(acquire.read(source, file, recipe, options, facts)):
+        for batch in batches(acquire.read(source, file, recipe, options, facts, unit.key)):
             rows = [
                 Row(source, outcome, extraction)
                 for outcome, extraction in zip(batch, memory.extract(batch), strict=True)

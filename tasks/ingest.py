@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusmill import schema, typed_json
+from corpusmill import schema
 from corpusmill.canonical import content_digest, digest_of
 from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.card import store_card
@@ -25,6 +25,7 @@ from corpusmill.store import Receipt, Store
 from tasks import acquire, changed, extract, origins, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.acquire.listing import reported
+from tasks.acquire.small_files import together
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
@@ -166,11 +167,11 @@ def new_units(
         if not planned:
             raise NotFound(f"{snapshot} of source {source!r} lists no file", "", f"Check source.{source}.")
         return acquire.cut(planned, config.root, store, ask=ask)
-    units = acquire.plan(recipe.model_copy(update={"source": {source: config}}), store, ask=ask)
-    if snapshot not in head.snapshots.get(source, ()):
-        return units
-    read = {file.locator for file in inputs(recipe, head, store) if file.source == source}
-    return [unit for unit in units if unit.place not in read]
+    units = acquire.single(recipe.model_copy(update={"source": {source: config}}), store, ask=ask)
+    if snapshot in head.snapshots.get(source, ()):
+        read = {file.locator for files in inputs(recipe, head, store) for file in files if file.source == source}
+        units = [unit for unit in units if unit.place not in read]
+    return acquire.in_order(together(units))
 
 
 def changed_files(recipe: Recipe, source: str, snapshot: str, head: Head, store: Store) -> tuple[str, ...]:
@@ -178,16 +179,20 @@ def changed_files(recipe: Recipe, source: str, snapshot: str, head: Head, store:
     config = recipe.source[source]
     if isinstance(config, CommonCrawl) or snapshot not in head.snapshots.get(source, ()):
         return ()
-    units = acquire.plan(recipe.model_copy(update={"source": {source: config}}), store)
-    return changed.changed(units, inputs(recipe, head, store), recipe, store)
+    units = {unit.place: unit for unit in acquire.single(recipe.model_copy(update={"source": {source: config}}), store)}
+    found: set[str] = set()
+    for files in inputs(recipe, head, store):  # those of one manifest were put together with one another
+        here = [units[f.locator] for f in files if (f.source, f.snapshot) == (source, snapshot) and f.locator in units]
+        found.update(changed.changed(together(here), files, recipe, store))
+    return tuple(sorted(found))
 
 
-def inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[Input]:
-    """Files of all manifests of the history."""
+def inputs(recipe: Recipe, head: Head, store: Store) -> Iterator[tuple[Input, ...]]:
+    """Files of each manifest of the history, the newest first."""
     digest = head.digest
     while digest:
         manifest = open_manifest(store, digest, dataset_name(recipe))
-        yield from manifest.inputs
+        yield manifest.inputs
         digest = next(iter(manifest.parents), None)
 
 
@@ -225,7 +230,7 @@ def publish(
         awaited=_awaited(head.awaited, snapshots),
         partitions={},
         funnel=tuple(funnel_row(row, made) for row in stages.EXTRACT.rows),
-        inputs=tuple(typed_json.read(Input, read.facts["source"]) for _, read, _ in receipts),
+        inputs=tuple(file for _, read, _ in receipts for file in extract.inputs_of(read)),
         tables=dict(sorted(tables.items())),
         parents=(head.digest,) if head.digest else (),
         content=digest_of([content_of(receipt, DOCUMENTS) for receipt in made]),

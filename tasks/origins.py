@@ -14,6 +14,7 @@ from corpusmill.errors import NotFound
 from corpusmill.store import Store
 from tasks import acquire, changed
 from tasks.acquire.listing import Listing
+from tasks.acquire.small_files import together
 
 
 def keep(digest: str, recipe: Recipe, listings: Sequence[Listing], store: Store) -> None:
@@ -31,10 +32,11 @@ def changed_files(digest: str, manifest: Manifest, store: Store) -> tuple[tuple[
         Unavailable: a file cannot be read.
     """
     recipe = _at(_recipe(digest, store), manifest)
-    units = acquire.plan(recipe, store)
-    here = {changed.place_of(unit) for unit in units}
-    gone = changed.names(place for place in changed.by_place(manifest.inputs) if place not in here)
-    return changed.changed(units, manifest.inputs, recipe, store), gone
+    read = changed.by_place(manifest.inputs)
+    units = [unit for unit in acquire.single(recipe, store) if set(changed.places_of(unit)) <= read.keys()]
+    here = {place for unit in units for place in changed.places_of(unit)}
+    gone = changed.names(place for place in read if place not in here)
+    return changed.changed(together(units), manifest.inputs, recipe, store), gone
 
 
 def _recipe(digest: str, store: Store) -> Recipe:

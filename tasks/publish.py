@@ -13,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusmill import benchmarks, schema, typed_json
+from corpusmill import benchmarks, schema
 from corpusmill.canonical import canonical_json, content_digest, digest_of, sha256
 from corpusmill.config import Recipe
 from corpusmill.dataset.card import store_card
 from corpusmill.dataset.funnel import FunnelRow
 from corpusmill.dataset.manifest import (
     FORMAT,
-    Input,
     Manifest,
     PackedShard,
     Partition,
@@ -103,7 +102,7 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
         proofs=Proofs(_screen_proof(parts), _facts(parts.near)["proof"]),
         deduplicate=dedup.searched(parts.near, parts.repeated, parts.heldout, parts.leaks),
         index=dedup.index_of(parts.near, parts.shards, parts.earlier, recipe),
-        inputs=tuple(typed_json.read(Input, receipt.facts["source"]) for receipt in parts.sources),
+        inputs=tuple(file for receipt in parts.sources for file in extract.inputs_of(receipt)),
         tables=dict(sorted(tables.items())),
         parents=(parts.earlier.manifest,) if parts.earlier else (),
         content=digest_of([[name, [s.tokens.content for s in v.shards]] for name, v in sorted(partitions.items())]),
@@ -193,7 +192,7 @@ def _contamination(shards: Sequence[Shard], store: Store) -> pa.Table:
     tables = []
     for shard in shards:
         hits = store.table(shard.screened.outputs["hits"])
-        places = pa.array([shard.place] * hits.num_rows, pa.string())
+        places = shard.places_of(hits.column("doc_id"), store)
         tables.append(hits.add_column(2, schema.CONTAMINATION.field("locator"), places))
     return pa.concat_tables(tables)
 

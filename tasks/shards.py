@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from corpusmill.store import Output, Receipt, Store
@@ -44,6 +45,18 @@ class Shard:
     def place(self) -> str:
         """`source/locator`: the order of shards."""
         return f"{self.source}/{self.locator}"
+
+    def places_of(self, ids: pa.ChunkedArray, store: Store) -> pa.Array:
+        """`source/locator` of the files of some documents."""
+        if not len(ids):
+            return pa.array([], pa.string())
+        documents = store.table(self.documents.outputs["documents"], columns=["doc_id", "file"])
+        at = pc.index_in(ids, documents.column("doc_id"))
+        return pa.array([self.place_in(file) for file in documents.column("file").take(at).to_pylist()], pa.string())
+
+    def place_in(self, file: str | None) -> str:
+        """`source/locator` of a file of the shard, by column `file` of its tables."""
+        return self.place if file is None else f"{self.source}/{file}"
 
     def attribute(self, group: str) -> Output:
         """The object of one attribute group."""

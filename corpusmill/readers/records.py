@@ -65,6 +65,14 @@ class FileFacts:
         if len(self.faults) < MAX_FAULTS_LISTED:
             self.faults.append({"offset": offset, "reason": reason, **({"error": error} if error else {})})
 
+    def add(self, other: FileFacts, file: str) -> None:
+        """Add what was met in one file of several."""
+        self.bytes += other.bytes
+        self.not_content.update(other.not_content)
+        self.counts.update(other.counts)
+        for fault in other.faults[: MAX_FAULTS_LISTED - len(self.faults)]:
+            self.faults.append({"file": file, **fault})
+
     def as_dict(self) -> dict[str, object]:
         """For a receipt."""
         return {

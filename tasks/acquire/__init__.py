@@ -8,9 +8,9 @@ root; root, scheme and host are not part of its identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -23,10 +23,12 @@ from tasks.acquire import files
 from tasks.acquire.fetch import transport
 from tasks.acquire.fetch.sizes import asked, known
 from tasks.acquire.fetch.transport import Fetched
+from tasks.acquire.killers import Watch
 from tasks.acquire.listing import Listing
 from tasks.acquire.pointers import leads_elsewhere
+from tasks.acquire.small_files import ARCHIVES, together
 from tasks.acquire.texts import ended
-from tasks.acquire.units import SourceUnit, blocks_of
+from tasks.acquire.units import SourceUnit, blocks_of, sha256_of_all, stamp_of_all
 from tasks.units import libraries as installed
 
 if TYPE_CHECKING:
@@ -58,8 +60,6 @@ LISTED = "common-crawl"
 """The source whose files stand in lists, without their sizes."""
 MAX_FAILURES = 100
 """A reader that raises so often in a row has reached no further record."""
-ARCHIVES = ("warc", "wet")
-"""Kinds of units whose files are cut at records."""
 
 
 def module_of(kind: str) -> SourceModule:
@@ -68,7 +68,17 @@ def module_of(kind: str) -> SourceModule:
 
 
 def plan(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> list[SourceUnit]:
-    """Every file (or block of one) of every source, in the order of source, snapshot, locator and block.
+    """The units of every source: small files put together, large ones in blocks. Args, Raises: as `single`."""
+    return in_order(together(single(recipe, store, ask=ask)))
+
+
+def in_order(units: Iterable[SourceUnit]) -> list[SourceUnit]:
+    """Units by source, snapshot, locator and block."""
+    return sorted(units, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block))
+
+
+def single(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> list[SourceUnit]:
+    """Every file (or block of one) of every source, in order, none put together with others.
 
     Args:
         recipe: whose sources.
@@ -84,7 +94,7 @@ def plan(recipe: Recipe, store: Store | None = None, *, ask: bool = True) -> lis
         planned = module_of(source.kind).plan(name, source, recipe.seed)
         listed = source.kind == LISTED
         units.update(cut(planned, source.root, store, ask=ask) if listed else stamped(planned, source.root))
-    return sorted(units, key=lambda unit: (unit.source, unit.snapshot, unit.locator, unit.block))
+    return in_order(units)
 
 
 def cut(planned: Sequence[SourceUnit], root: str, store: Store | None, *, ask: bool = True) -> list[SourceUnit]:
@@ -146,11 +156,35 @@ def fetched(unit: SourceUnit, recipe: Recipe) -> Iterator[Fetched]:
     """
     by_records = files.cut if unit.blocks > 1 and unit.kind in ARCHIVES else None
     root = recipe.source[unit.source].root
+    if unit.members:
+        with ExitStack() as stack:
+            yield _all([stack.enter_context(transport.fetch(root, locator)) for locator in unit.members])
+        return
     with transport.fetch(root, unit.locator, unit.begin, unit.end, cut=by_records, ranges=unit.ranges) as file:
         yield file
 
 
-def read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, facts: FileFacts) -> Iterator[Outcome]:
+def _all(parts: Sequence[Fetched]) -> Fetched:
+    """Files of a group as one."""
+    return Fetched(
+        parts[0].path,
+        sha256_of_all([part.sha256 for part in parts]),
+        sum(part.size for part in parts),
+        stamp=stamp_of_all([part.stamp for part in parts]),
+        settled=all(part.settled for part in parts),
+        copied=all(part.copied for part in parts),
+        parts=tuple(parts),
+    )
+
+
+def read(
+    unit: SourceUnit,
+    file: Fetched,
+    recipe: Recipe,
+    options: ReadOptions,
+    facts: FileFacts,
+    key: str | None = None,
+) -> Iterator[Outcome]:
     """Exactly one outcome for every document or record of the unit, in file order, whatever its reader raises.
 
     Where a reader raises, one outcome `crashed` stands for the record. Readers go on behind it, as far as they catch it
@@ -162,11 +196,53 @@ def read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, 
         recipe: whose source it is.
         options: bounds and policy.
         facts: filled with what else was met.
+        key: of the work, by which a group's file is known again that killed its reader (killers.py).
 
     Raises:
         OSError: the file cannot be read; never for what stands in it.
         Unavailable: other files that it names are away.
     """
+    if not unit.members:
+        yield from _read(unit, file, recipe, options, facts)
+        return
+    with nullcontext() if key is None else Watch(key) as watch:
+        everything = _Everything(unit, file, recipe, options)
+        killers = watch.killers(everything) if watch else set()
+        for number, (one, part) in enumerate(everything.files()):
+            own = FileFacts()
+            if watch:
+                watch.reads(number)
+            for outcome in _killed(part, own) if number in killers else _read(one, part, recipe, options, own):
+                yield replace(outcome, file=outcome.file or one.locator)
+            facts.add(own, one.locator)
+
+
+@dataclass(frozen=True)
+class _Everything:
+    """Reads the files of a group for nothing: to see which of them kill their reader."""
+
+    unit: SourceUnit
+    file: Fetched
+    recipe: Recipe
+    options: ReadOptions
+
+    def files(self) -> list[tuple[SourceUnit, Fetched]]:
+        return list(zip(self.unit.files(), self.file.parts, strict=True))
+
+    def __call__(self, begin: int, say: Callable[[int], None]) -> None:
+        for number, (one, part) in enumerate(self.files()[begin:], begin):
+            say(number)
+            for _ in _read(one, part, self.recipe, self.options, FileFacts()):
+                pass
+
+
+def _killed(file: Fetched, facts: FileFacts) -> list[Outcome]:
+    facts.bytes = file.size
+    facts.fault(0, "crashed")
+    return [ended("crashed", offset=0, record_type="file", payload_bytes=file.size)]
+
+
+def _read(unit: SourceUnit, file: Fetched, recipe: Recipe, options: ReadOptions, facts: FileFacts) -> Iterator[Outcome]:
     source = recipe.source[unit.source]
     if leads_elsewhere(file.path):
         facts.bytes = file.size

@@ -49,12 +49,14 @@ class Listing:
     Attributes:
         sizes: locator -> bytes of the files (trees) that are read.
         stamps: of those in a bucket.
+        trees: those that are folders, whose size is not known.
         left_out: (why, suffix) -> how many.
     """
 
     source: str
     sizes: dict[str, int] = field(default_factory=dict)
     stamps: dict[str, str | None] = field(default_factory=dict)
+    trees: set[str] = field(default_factory=set)
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
@@ -124,7 +126,8 @@ def listed(
     units: list[SourceUnit] = []
     for locator in sampled(found.sizes, seed, config.fraction, config.max_files):
         count = blocks_of(found.sizes[locator]) if cut and re.search(cut, locator) else 1
-        unit = SourceUnit(name, config.snapshot, locator, kind, blocks=count, stamp=found.stamps.get(locator))
+        size, stamp = None if locator in found.trees else found.sizes[locator], found.stamps.get(locator)
+        unit = SourceUnit(name, config.snapshot, locator, kind, blocks=count, stamp=stamp, size=size)
         units += [replace(unit, block=block) for block in range(count)]
     return units
 
@@ -167,6 +170,7 @@ def _in_folder(name: str, config: FolderConfig, wants: _Wants) -> Listing:
     root, found = folder_of(config.root), Listing(name)
     if wants.pattern == ".":
         found.sizes["."] = 0
+        found.trees.add(".")
         return found
 
     def enter(entry: Entry) -> bool:
@@ -212,6 +216,7 @@ def _folder(entry: Entry, wants: _Wants, found: Listing) -> None:
         found.left_out["loop", FOLDER] += 1
     elif wants.is_tree(entry.path):
         found.sizes[entry.path] = 0
+        found.trees.add(entry.path)
 
 
 def _in_bucket(name: str, config: FolderConfig, wants: _Wants) -> Listing:

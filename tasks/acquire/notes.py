@@ -14,7 +14,7 @@ from corpusmill.canonical import digest_of
 from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store.receipts import seal, unseal
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.units import SourceUnit
+from tasks.acquire.units import SourceUnit, sha256_of_all
 
 if TYPE_CHECKING:
     from corpusmill.store import Store
@@ -24,11 +24,15 @@ FOLDER = "runs/sources/"
 
 @dataclass(frozen=True)
 class Bytes:
-    """What was read of a unit: how many bytes, their sha256, the stamp of the file then."""
+    """What was read of a unit: the sha256 of each of its files (or of its block), in order, and their stamp then."""
 
-    size: int
-    sha256: str
+    digests: tuple[str, ...]
     stamp: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Of all of them (units.py)."""
+        return sha256_of_all(self.digests)
 
 
 def known(unit: SourceUnit, store: Store) -> Bytes | None:
@@ -38,7 +42,7 @@ def known(unit: SourceUnit, store: Store) -> Bytes | None:
         said = unseal(store.get(name), name)["bytes"]
     except (NotFound, CheckFailed):  # a damaged note is none
         return None
-    return Bytes(said["size"], said["sha256"], said["stamp"])
+    return Bytes(tuple(said["digests"]), said["stamp"])
 
 
 def keep(unit: SourceUnit, file: Fetched, store: Store) -> bool:
@@ -50,7 +54,7 @@ def keep(unit: SourceUnit, file: Fetched, store: Store) -> bool:
     by_name = unit.stamp is None
     if not file.settled or (file.stamp is None and not by_name):
         return False
-    noted = Bytes(file.size, file.sha256, file.stamp)
+    noted = Bytes(tuple(part.sha256 for part in file.parts or (file,)), file.stamp)
     data = seal({"unit": unit.identity(), "bytes": asdict(noted)})
     return store.create(_name(unit, None if by_name else file.stamp), data)
 

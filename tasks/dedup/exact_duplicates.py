@@ -122,8 +122,7 @@ def _values(key: str, shards: Sequence[Shard], docs: Alive, store: Store) -> NDA
 
 
 def _url_digests(urls: Sequence[str | None]) -> NDArray[np.void]:
-    keys = (normalised(url or "") for url in urls)
-    raw = b"".join(hashlib.sha256(key.encode()).digest()[:16] if key else bytes(16) for key in keys)
+    raw = b"".join(hashlib.sha256(normalised(url).encode()).digest()[:16] if url else bytes(16) for url in urls)
     return np.frombuffer(raw, "V16")
 
 

@@ -78,13 +78,13 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
 def rows(store: Store, manifest: Manifest, *, raw: bool = False) -> Iterator[dict[str, Any]]:
     """A row for every record ever read, in the order of files and records."""
     packed = _packed(store, manifest)
-    for locator, objects in _by_file(store, manifest):
+    for locator, objects in _by_shard(store, manifest):
         fates = _fates(store, objects, packed, raw)
         for record in store.table(objects["records"]).to_pylist():
             fate = fates.get(record["doc_id"], {})
             yield {
                 "url": record["url"],
-                "file": locator,
+                "file": record.get("file") or locator,
                 "offset": record["offset"],
                 "doc_id": record["doc_id"].hex() if record["doc_id"] else None,
                 "stage": fate.get("stage", record["stage"]),
@@ -95,14 +95,18 @@ def rows(store: Store, manifest: Manifest, *, raw: bool = False) -> Iterator[dic
             }
 
 
-def _by_file(store: Store, manifest: Manifest) -> Iterator[tuple[str, dict[str, Output]]]:
-    """(locator, kind -> object) of every source file; of the decisions, those of the last stage."""
+def _by_shard(store: Store, manifest: Manifest) -> Iterator[tuple[str, dict[str, Output]]]:
+    """(locator, kind -> object) of every shard, in the order of files; of decisions, those of the last stage.
+
+    A shard is called after its file, or the first of several; only blocks have a number behind it.
+    """
     places: dict[str, dict[str, Output]] = {}
     for row in store.table(manifest.table("lineage")).to_pylist():
         output = Output(*(row[key] for key in ("name", "digest", "content", "size", "rows")))
         places.setdefault(row["locator"], {})[row["kind"]] = output  # later stages come later in the table
     for file in manifest.inputs:
-        yield file.locator, places[f"{file.source}/{file.locator}"]
+        if objects := places.get(f"{file.source}/{file.locator}"):
+            yield file.locator, objects
 
 
 def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw: bool) -> dict[bytes, dict[str, Any]]:

@@ -24,7 +24,8 @@ from tasks.acquire.fetch import sizes as file_sizes
 from tasks.acquire.fetch.sizes import Sizes, size_of
 from tasks.acquire.fetch.transport import is_remote
 from tasks.acquire.listing import Listing, reported
-from tasks.acquire.units import BLOCK_BYTES, blocks_of
+from tasks.acquire.small_files import ARCHIVES
+from tasks.acquire.units import BLOCK_BYTES, blocks_of, sha256_of_all
 from tasks.batches import TASK_RUNS, Batches
 from tasks.dedup.cost import cost
 
@@ -48,7 +49,8 @@ class Part:
 
     Attributes:
         kind: warc, wet, cdx, jsonl, ...
-        files: units: files, or blocks of large ones.
+        files: files, or blocks of large ones.
+        units: in how many units they are read: small files are put together.
         done: those that are extracted already.
         size: bytes of all of them; None if unknown.
         todo: bytes of those that are not done.
@@ -64,6 +66,7 @@ class Part:
     snapshot: str
     kind: str
     files: int
+    units: int
     done: int
     size: int | None
     todo: int | None
@@ -146,18 +149,18 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
         requests_at_least=by_index or any(part.requests > part.files - part.done for part in remote),
         task_runs={
             "build-dataset": build_runs(
-                sum(part.files for part in built), sum(windows(recipe, part) for part in built)
+                sum(part.units for part in built), sum(windows(recipe, part) for part in built)
             ),
             "ingest-crawl": ingest_runs(
                 [
-                    round(len(new[key]) * part.files / len(groups[key]))
+                    round(len(new[key]) * part.units / len(groups[key]))
                     for part in parts
                     if (key := (part.source, part.snapshot)) in new
                 ]
             ),
         },
         core_hours=_core_hours(recipe, built) if measured else {"extract": None, "judge_to_pack": None},
-        deduplicate=cost(sum(map(_text_bytes, built)), sum(part.files for part in built), recipe).to_json()
+        deduplicate=cost(sum(map(_text_bytes, built)), sum(part.units for part in built), recipe).to_json()
         if measured
         else None,
         listings=tuple(listings),
@@ -199,11 +202,11 @@ def ingest_runs(files: Sequence[int]) -> int:
 
 
 def windows(recipe: Recipe, part: Part) -> int:
-    """Windows that a part is packed in: a power of two, as in tasks/pack.py; no more than there are files."""
+    """Windows that a part is packed in: a power of two, as in tasks/pack.py; no more than there are units."""
     count = 1
     while count * recipe.pack.window_bytes < _text_bytes(part):
         count *= 2
-    return min(count, part.files)
+    return min(count, part.units)
 
 
 def total(sizes: Sequence[int | None]) -> int | None:
@@ -213,7 +216,8 @@ def total(sizes: Sequence[int | None]) -> int | None:
 
 def _read_before(recipe: Recipe, head: ingest.Head, store: Store) -> Iterator[Input]:
     """The files of the newest datasets that were made by this recipe: those that it ingested, and the one it built."""
-    yield from ingest.inputs(recipe, head, store)
+    for files in ingest.inputs(recipe, head, store):
+        yield from files
     yield from changed.newest(recipe.name, store)
 
 
@@ -228,9 +232,10 @@ def _part(
     first = units[0]
     root = recipe.source[first.source].root
     remote = is_remote(root)
-    locators = list(dict.fromkeys(unit.locator for unit in units))
-    sizes = file_sizes.known(root, first.source, first.snapshot, locators, store) if remote else {}
-    unknown = {locator: None for locator in locators if locator not in sizes}
+    sizes: Sizes = {unit.locator: unit.size for unit in units if unit.size is not None}
+    unlisted = [locator for locator in dict.fromkeys(unit.locator for unit in units) if locator not in sizes]
+    sizes |= file_sizes.known(root, first.source, first.snapshot, unlisted, store) if remote and unlisted else {}
+    unknown = {locator: None for locator in unlisted if locator not in sizes}
     sampled = remote and len(unknown) > SAMPLED
     asked = list(unknown)
     if sampled:
@@ -240,15 +245,16 @@ def _part(
     usual = round(sum(seen) / len(seen)) if sampled and seen else None
     to_ask = sum(acquire.may_be_cut(unit) for unit in units if unit.locator in unknown) if remote else 0
     whole = [block for unit in units for block in _blocks(unit, sizes, usual)]
-    then = {unit: before.get(changed.place_of(unit)) for unit in whole}
-    now = {unit: changed.sha256_now(unit, then[unit], recipe, store) if store else None for unit in whole}
+    now = {unit: changed.digests_now(unit, before, recipe, store) if store else None for unit in whole}
     todo = [unit for unit in whole if not _is_done(unit, now[unit], recipe, done)]
+    files = sum(len(unit.places) for unit in whole)
     return Part(
         source=first.source,
         snapshot=first.snapshot,
         kind=first.kind,
-        files=len(whole),
-        done=len(whole) - len(todo),
+        files=files,
+        units=len(whole),
+        done=files - sum(len(unit.places) for unit in todo),
         size=total([_size(unit, sizes, usual) for unit in whole]),
         todo=total([_size(unit, sizes, usual) for unit in todo]),
         sampled=sampled,
@@ -256,12 +262,14 @@ def _part(
         remote=remote,
         to_ask=to_ask,
         requests=sum(_requests(unit) for unit in todo) if remote else 0,
-        changed=changed.names(changed.place_of(unit) for unit in whole if changed.differs(then[unit], now[unit])),
+        changed=changed.names(place for unit in whole for place in changed.other_places(unit, now[unit], before)),
     )
 
 
-def _is_done(unit: SourceUnit, sha256: str | None, recipe: Recipe, done: set[str]) -> bool:
-    return sha256 is not None and all(made.key in done for made in extract.units_of(unit, sha256, recipe))
+def _is_done(unit: SourceUnit, digests: Sequence[str] | None, recipe: Recipe, done: set[str]) -> bool:
+    if digests is None:
+        return False
+    return all(made.key in done for made in extract.units_of(unit, sha256_of_all(digests), recipe))
 
 
 def _blocks(unit: SourceUnit, sizes: Sizes, usual: int | None) -> list[SourceUnit]:
@@ -280,8 +288,8 @@ def _size(unit: SourceUnit, sizes: Sizes, usual: int | None) -> int | None:
 
 def _requests(unit: SourceUnit) -> int:
     """Requests for one unit. The bytes around both ends of a block, and the beginning of the file, are read twice."""
-    if unit.blocks == 1 or unit.kind not in acquire.ARCHIVES:
-        return 1
+    if unit.blocks == 1 or unit.kind not in ARCHIVES:
+        return len(unit.places)
     return 3 + 2 * (unit.block > 0) + 2 * (unit.end is not None)
 
 

@@ -101,7 +101,7 @@ def read(made: Recipe, store: Store) -> tuple[bool, str]:
     (unit,) = acquire.plan(made, store)
     source, documents = extract.extract_file(unit, made, store)
     assert documents.receipt.counters["extract.docs_out"] >= 1
-    return documents.reused, str(source.receipt.facts["source"]["sha256"])
+    return documents.reused, str(extract.inputs_of(source.receipt)[0].sha256)
 
 
 def is_noted(made: Recipe, store: Store) -> bool:

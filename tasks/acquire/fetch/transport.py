@@ -43,6 +43,7 @@ class Fetched:
         stamp: of the source's file when it was read; None where the server gives none.
         settled: whether every file with this stamp has these bytes (fetch/stamps.py).
         copied: whether `path` is a copy of our own, which nobody else writes to.
+        parts: of a group its files, in order; the rest is said of all of them.
     """
 
     path: Path
@@ -53,9 +54,12 @@ class Fetched:
     stamp: str | None = None
     settled: bool = True
     copied: bool = False
+    parts: tuple[Fetched, ...] = ()
 
     def unchanged(self) -> bool:
         """Whether the file is still as it was when it was hashed."""
+        if self.parts:
+            return all(part.unchanged() for part in self.parts)
         return self.copied or stamp_of(self.path).text == self.stamp
 
     @contextmanager
@@ -175,24 +179,17 @@ def _disk_fault(err: OSError, locator: str, root: str, scratch: str) -> Unavaila
     return Unavailable(f"file {locator} cannot be read", why, "Restore the file, or remove it from the list.")
 
 
-def read(root: str, locator: str, most: int = http.MOST_BYTES) -> bytes:
+def read(root: str, locator: str) -> bytes:
     """A small file below root, whole.
-
-    Args:
-        most: bytes that are read of it.
 
     Raises:
         NotFound: there is no such file.
-        Unavailable: the server does not answer, or the file is larger.
+        Unavailable: the server does not answer.
     """
     if is_remote(root):
-        return http.get(url_of(root, locator), most=most)
+        return http.get(url_of(root, locator))
     try:
-        with (folder_of(root) / _safe(locator)).open("rb") as file:
-            data = file.read(most + 1)
-        if len(data) > most:
-            raise http.too_large(f"{locator} in {root}", most)
-        return data
+        return (folder_of(root) / _safe(locator)).read_bytes()
     except FileNotFoundError as err:
         raise NotFound(f"no {locator} in {root}", "", "Check source.*.root and the crawl's id.") from err
     except OSError as err:

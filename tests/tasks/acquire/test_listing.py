@@ -41,7 +41,7 @@ def listed(kind: str, root: Path | str, **keys: Any) -> tuple[list[str], dict[st
     """Locators of the files that are read, and what is left out."""
     keys |= {"module": "json"} if kind == "own" else {}
     with reported() as reports:
-        found = [unit.locator for unit in acquire.plan(recipe(kind, root, **keys))]
+        found = [unit.locator for unit in acquire.single(recipe(kind, root, **keys))]
     (report,) = reports
     assert sum(report.to_json()["matched"].values()) == len(report.sizes)
     return found, report.to_json()["left_out"]
@@ -200,7 +200,7 @@ def test_samples_are_drawn_of_the_files_that_are_read(tmp_path: Path) -> None:
 
 
 def listed_drawn(root: Path, most: int) -> list[str]:
-    return [unit.locator for unit in acquire.plan(recipe("latex", root, max_files=most))]
+    return [unit.locator for unit in acquire.single(recipe("latex", root, max_files=most))]
 
 
 def test_suffixes() -> None:

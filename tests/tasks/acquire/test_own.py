@@ -48,7 +48,7 @@ def test_the_module_of_the_how_to_reads_what_the_recipe_says(forum: Path) -> Non
 
 
 def test_module_and_options_are_part_of_the_units_identity(forum: Path) -> None:
-    (first, _) = acquire.plan(made(forum))
+    (first, _) = acquire.single(made(forum))
     known = acquire.identity(first, made(forum))
     assert known != acquire.identity(first, made(forum, options={"board": "news"}))
     file = Path(plugins.module("my_forum").__file__ or "")

@@ -132,7 +132,7 @@ def test_a_store_that_is_away_does_not_hide_why_a_run_failed(tmp_path: Path, mon
     def away(self: Store, name: str, data: bytes) -> bool:
         raise NotFound("away")
 
-    monkeypatch.setattr(Store, "create", away)
+    monkeypatch.setattr(Store, "put", away)
     record = None
 
     def fail() -> None:

@@ -120,9 +120,8 @@ def test_more_than_a_page_is_listed(tmp_path: Path, upload: Callable[[Path], str
     for number in range(1001):
         (tmp_path / f"{number:04d}.jsonl").write_text(json.dumps({"text": f"document {number}"}))
     root = upload(tmp_path)
-    planned = acquire.plan(recipe("jsonl", root))
-    assert planned == acquire.plan(recipe("jsonl", tmp_path))
-    assert len(planned) == 1001
+    assert acquire.plan(recipe("jsonl", root)) == acquire.plan(recipe("jsonl", tmp_path))
+    assert len(acquire.single(recipe("jsonl", root))) == 1001
 
 
 @pytest.mark.parametrize("checksums", [True, False])
@@ -227,7 +226,7 @@ def test_names_that_could_not_be_files_are_left_out_and_said(monkeypatch: pytest
     names = ["good.jsonl", "back\\slash.jsonl", "a//b.jsonl", "../up.jsonl", "./here.jsonl", "other.txt"]
     monkeypatch.setattr("tasks.acquire.fetch.s3.listing", lambda root: ((name, 5, '"e"') for name in names))
     with notices.heard() as said:
-        assert [unit.locator for unit in acquire.plan(recipe("jsonl", "s3://bucket/prefix"))] == ["good.jsonl"]
+        assert [unit.locator for unit in acquire.single(recipe("jsonl", "s3://bucket/prefix"))] == ["good.jsonl"]
     assert said == ["source 's': 4 objects are skipped, because their names cannot be file names"]
 
 
