@@ -90,7 +90,7 @@ def read(
             if page.fault:
                 facts.fault(page.offset, page.fault)
             try:
-                outcome = _outcome(page, wiki, config, options)
+                outcome = _outcome(page, wiki, config, options, facts)
             except Exception as err:
                 outcome = crashed(err, facts, **_place(page))
             yield outcome
@@ -232,7 +232,7 @@ def _place(page: Page) -> dict[str, Any]:
     return {**known, "mime": "text/x-wiki", "payload_bytes": page.size}
 
 
-def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions) -> Outcome:
+def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions, facts: FileFacts) -> Outcome:
     place = _place(page)
     if page.fault or not page.data:
         return ended(page.fault or "too_large", **place)
@@ -257,6 +257,10 @@ def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions) -
     if len(source.encode("utf-8")) > options.max_payload_bytes:
         return ended("too_large", **place)
     found = bounded(page_text, f"{wiki.hidden}\n{source}", options)
-    if not found.text:
-        return ended(found.reason or "empty_body", **place)
-    return document(f"{title}\n\n{found.text}", options, **place, extractor="mediawiki")
+    if found.text is None:
+        return ended(str(found.reason), **place)
+    dropped, _, text = found.text.partition("\n")
+    facts.counts.update({f"template:{cell(name)}": times for name, times in json.loads(dropped).items()})
+    if not text:
+        return ended("empty_body", **place)
+    return document(f"{title}\n\n{text}", options, **place, extractor="mediawiki")

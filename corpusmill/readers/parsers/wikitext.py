@@ -1,12 +1,16 @@
-"""Wikitext as the text that a reader sees: without templates, tables, references and links to files and categories."""
+"""Wikitext as the text that a reader sees: without tables, references, links to files and categories, and templates but
+those whose values are part of the sentence (templates.py).
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 from corpusmill.extractor.extraction import Extraction
+from corpusmill.readers.parsers.templates import FUNCTIONS, MAX_NAME, Call, is_shown, shown
 
 MAX_OPEN = 100
 """Marks that are open at once. mwparserfromhell tries each open one to the end of the page, again and again: 1,000
@@ -31,10 +35,15 @@ def page_text(request: str) -> Extraction:
 
     Args:
         request: names of the namespaces whose links go as JSON, a newline, and the wikitext.
+
+    Returns:
+        {name: times} of the templates that were dropped as JSON, a newline, and the text.
     """
     hidden, _, wikitext = request.partition("\n")
+    dropped: Counter[str] = Counter()
     try:
-        return Extraction(plain(wikitext, frozenset(json.loads(hidden))))
+        text = plain(wikitext, frozenset(json.loads(hidden)), dropped)
+        return Extraction(f"{json.dumps(dropped)}\n{text}")
     except (RecursionError, TooDeep):
         return Extraction(None, reason="too_deep")
 
@@ -43,12 +52,13 @@ class TooDeep(Exception):
     """More than MAX_OPEN marks are open at once."""
 
 
-def plain(wikitext: str, hidden: frozenset[str]) -> str:
-    """The text of an article: without templates, tables, references, comments, and links to files and categories.
+def plain(wikitext: str, hidden: frozenset[str], dropped: Counter[str] | None = None) -> str:
+    """The text of an article: without tables, references, comments, links to files and categories, other templates.
 
     Args:
         wikitext: the source of the page.
         hidden: lower-case names of the namespaces whose links go.
+        dropped: counts the templates that give no text, by name.
 
     Raises:
         TooDeep: too many marks are open for the parser.
@@ -59,6 +69,7 @@ def plain(wikitext: str, hidden: frozenset[str]) -> str:
         raise TooDeep
     code = mwparserfromhell.parse(wikitext, skip_style_tags=False)
     code.nodes = [node for node in code.nodes if not _is_hidden(node, hidden)]
+    _show_templates(code, Counter() if dropped is None else dropped)
     text = code.strip_code(normalize=True, collapse=True)
     lines = (re.sub(r" {2,}", " ", line.strip()) for line in re.sub(r"__[A-Z]{3,20}__", "", text).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
@@ -69,6 +80,50 @@ def _is_hidden(node: Any, hidden: frozenset[str]) -> bool:
     if kind == "Wikilink":
         return str(node.title).strip().partition(":")[0].strip().lower() in hidden
     return kind == "Tag" and str(node.tag).strip().lower() in ("ref", "references", "table", "gallery", "timeline")
+
+
+def _show_templates(code: Any, dropped: Counter[str]) -> None:
+    """Put what templates show in their places, and take the others out."""
+    from mwparserfromhell.nodes import Template, Text
+
+    nodes = []
+    for node in code.nodes:
+        if isinstance(node, Template):
+            call = _call(node, dropped)
+            text = shown(call)
+            if text is None:
+                dropped[call.name[:MAX_NAME]] += 1
+                continue
+            node = Text(text)
+        for inner in ("text", "contents", "title"):  # of links, tags, headings and addresses
+            if getattr(node, inner, None) is not None and hasattr(getattr(node, inner), "nodes"):
+                _show_templates(getattr(node, inner), dropped)
+        nodes.append(node)
+    code.nodes = nodes
+
+
+def _call(node: Any, dropped: Counter[str]) -> Call:
+    name = " ".join(str(node.name).replace("_", " ").lower().removeprefix("template:").split())
+    function, colon, _ = name.partition(":")
+    if colon and function in FUNCTIONS:
+        return Call(function, [_words(node.name, dropped).partition(":")[2].strip()], {})
+    if not is_shown(name):
+        return Call(function if name.startswith("#") else name, (), {})
+    values: list[str] = []
+    named: dict[str, str] = {}
+    for param in node.params:
+        value, key = _words(param.value, dropped), str(param.name).strip()
+        if not param.showkey or key.isdecimal():
+            values += [value] if value else []
+        else:
+            named[key.lower()] = value
+    return Call(name, values, named)
+
+
+def _words(code: Any, dropped: Counter[str]) -> str:
+    """The text of a part of a template."""
+    _show_templates(code, dropped)
+    return str(code.strip_code(normalize=True, collapse=True)).strip()
 
 
 def most_open(wikitext: str) -> int:

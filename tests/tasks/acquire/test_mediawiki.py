@@ -80,7 +80,7 @@ def test_each_page_has_one_outcome(tmp_path: Path, suffix: str) -> None:
     first = found[0]
     assert (first.source_id, first.date, first.extractor) == ("1", "2026-01-02T00:00:00Z", "mediawiki")
     assert first.url == "https://de.wikipedia.example/wiki/Main_(river)_&_more"
-    river = "Main is a river in Bavaria. It is\nlong."
+    river = "Main is a river in Bavaria. It is 527 km\nlong."
     assert first.text == f"Main (river) & more\n\n{river}\n\nCourse\nFrom the Fichtelgebirge\nto Mainz"
     assert found[5].text == "Page 6\n\nPlain text with <page> in it."
     if suffix != ".bz2":
