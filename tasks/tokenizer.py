@@ -93,12 +93,16 @@ def trained(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:
 
 
 def _read(recipe: Recipe) -> bytes:
-    file = Path(str(recipe.pack.tokenizer))
+    named = str(recipe.pack.tokenizer)  # as it is written: a path makes one slash of two
+    file = Path(named)
     if not file.is_file():
+        inside = file / "tokenizer.json"
         raise NotFound(
-            f"no tokenizer {file}",
-            "pack.tokenizer names a tokenizer.json",
-            "Check the path, or remove the key to train a tokenizer.",
+            f"no tokenizer {named}{': it is a folder' if file.is_dir() else ''}",
+            "pack.tokenizer names a tokenizer.json on this machine",
+            f"Did you mean {inside}?"
+            if inside.is_file()
+            else "Check the path, or remove the key to train a tokenizer.",
         )
     return file.read_bytes()
 

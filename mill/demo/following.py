@@ -31,7 +31,8 @@ class Following:
         now = self._clock()
         if state != self._state or now - self._spoke >= QUIET_S:
             self._state = state
-            self._say(f"{state}{f', {self._stage}' if self._stage else ''}, {now - self._began:.0f} s")
+            stage = f", {self._stage}" if self._stage and state == "Running" else ""
+            self._say(f"{state}{stage}, {now - self._began:.0f} s")
 
     def _say(self, text: str) -> None:
         self._spoke = self._clock()

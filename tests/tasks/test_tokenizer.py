@@ -91,6 +91,12 @@ def test_missing_file_is_named(tmp_path, store):
     with pytest.raises(NotFound, match=r"no tokenizer .*none\.json"):
         tokenizer.given(recipe(tmp_path / "none.json"), store)
     assert tokenizer.given(recipe(None), store) is None
+    address = recipe(None, tokenizer="s3://models/tokenizer.json")
+    with pytest.raises(NotFound, match=r"no tokenizer s3://models/tokenizer\.json\n.* on this machine"):
+        tokenizer.given(address, store)
+    (tmp_path / "tokenizer.json").touch()
+    with pytest.raises(NotFound, match=r"it is a folder\n.*\nDid you mean .*tokenizer\.json\?"):
+        tokenizer.given(recipe(tmp_path), store)
 
 
 def test_the_end_of_a_trained_one_is_no_single_byte():

@@ -23,10 +23,13 @@ def test_nothing_is_silent_for_long():
     assert shown == ["Scheduled, 0 s", "Pending, 0 s", "Pending, 10 s", "Pending, 20 s"]
     following.line("documents: 3 of 12 units, 20 s")
     clock.now += QUIET_S
-    following.is_in("Pending")
-    assert shown[-2:] == ["documents: 3 of 12 units, 20 s", "Pending, documents: 3 of 12 units, 40 s"]
+    following.is_in("Running")
+    assert shown[-2:] == ["documents: 3 of 12 units, 20 s", "Running, documents: 3 of 12 units, 40 s"]
+    clock.now += QUIET_S
+    following.is_in("Running")
+    assert shown[-1] == "Running, documents: 3 of 12 units, 50 s"
     following.is_in("Completed")
-    assert shown[-1] == "Completed, documents: 3 of 12 units, 40 s"
+    assert shown[-1] == "Completed, 50 s"
 
 
 def test_a_stage_tells_its_units_over_all_batches():
