@@ -68,7 +68,7 @@ JUDGE = Stage(
     parts=(
         Stage("language", 2, "The language of a document, with a score.", libraries=("fasttext-community",)),
         Stage("measures", 2, "The measures that rules read; `measures:clean` are those of the edited text."),
-        Stage("digests", 1, "Digest of the normalised text, shingles and their MinHash signature."),
+        Stage("digests", 2, "Digest of the normalised text, shingles and their MinHash signature."),
         Stage("edits", 1, "Spans that the rule file's edits remove."),
         Stage("pii", 1, "Spans of personal data, by kind.", libraries=("python-stdnum",)),
         Stage("quality", 1, "Scores of a quality classifier.", libraries=("fasttext-community",)),
@@ -77,12 +77,12 @@ JUDGE = Stage(
 )
 FILTER = Stage("filter", 1, "Ends documents by language, floors, rules and scores.", rows=("language", "filter"))
 DECONTAMINATE = Stage(
-    "decontaminate", 2, "Searches documents for benchmark items, after a test on planted ones.", rows=("decontaminate",)
+    "decontaminate", 3, "Searches documents for benchmark items, after a test on planted ones.", rows=("decontaminate",)
 )
-EXACT = Stage("exact", 2, "Finds documents with equal text, payload or URL, over all shards.", rows=("exact",))
+EXACT = Stage("exact", 3, "Finds documents with equal text, payload or URL, over all shards.", rows=("exact",))
 NEAR = Stage(
     "near",
-    2,
+    3,
     "Finds near-duplicates by MinHash, verified by exact similarity, over all shards.",
     rows=("near",),
     libraries=("datasketch",),  # the oracle whose result is in the receipt
@@ -90,7 +90,7 @@ NEAR = Stage(
         Stage("plan", 1, "Ranks documents and cuts the search into ranges that fit into memory."),
         Stage("bands", 1, "Band keys of a group of shards, by ranges of keys."),
         Stage("buckets", 1, "Pairs of a range of keys to compare in a round."),
-        Stage("sets", 1, "Shingle sets that a group of shards needs in a round."),
+        Stage("sets", 2, "Shingle sets that a group of shards needs in a round."),
         Stage("verify", 1, "Exact similarities of a group's pairs."),
         Stage("removed", 1, "Documents to remove, by all pairs verified so far."),
     ),
@@ -103,11 +103,11 @@ _PASSAGES = (
 )
 LINES = Stage("lines", 1, "Marks lines or paragraphs that many documents have.", parts=_PASSAGES)
 SUBSTRINGS = Stage("substrings", 1, "Marks long runs of words that several documents have.", parts=_PASSAGES)
-HELDOUT = Stage("heldout", 1, "Finds the documents that equal a held-out one or are near one, over all shards.")
+HELDOUT = Stage("heldout", 2, "Finds the documents that equal a held-out one or are near one, over all shards.")
 DECIDE = Stage("decide", 4, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
 TOKENIZER = Stage("tokenizer", 2, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
 PACK = Stage("pack", 3, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
-LEAKS = Stage("leaks", 1, "Compares what was packed to train on with what was packed as held out, over all shards.")
+LEAKS = Stage("leaks", 2, "Compares what was packed to train on with what was packed as held out, over all shards.")
 PUBLISH = Stage("publish", 4, "Writes the tables that the manifest names, and the manifest.")
 INGEST = Stage("ingest", 1, "Writes the lineage of a snapshot's documents, and their manifest.")
 

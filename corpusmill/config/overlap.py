@@ -84,7 +84,7 @@ class Deduplicate(Section):
     shingle: Literal["word", "char"] = Field("word", description="Unit of a shingle.")
     ngram: int = Field(5, ge=1, le=64, description="Words (or characters) per shingle.")
     normaliser: Literal["folded-words"] = Field(
-        "folded-words", description="Lower case, no punctuation, single spaces."
+        "folded-words", description="One encoding (NFC), lower case, no punctuation, single spaces."
     )
     fold_digits: bool = Field(
         False, description="Treat the digits 0 to 9 as equal; this makes tables and logs look alike."

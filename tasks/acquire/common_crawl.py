@@ -7,24 +7,27 @@ files are; those of more than 256 MiB are cut into blocks as in tasks/acquire/fi
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterator
+from io import BytesIO
 
 from corpusmill.config import CommonCrawl, Select
 from corpusmill.errors import NotFound, Unavailable
+from corpusmill.plain_text import human_bytes
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire import cdx, cluster, files, notices
 from tasks.acquire.fetch.transport import Fetched, exists, read_range
 from tasks.acquire.fetch.transport import read as read_file
 from tasks.acquire.sample import sampled
+from tasks.acquire.streams import GZIP, Damage, decompressed, whole
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")
 PUBLIC_ROOT = "https://data.commoncrawl.org"
 PUBLIC_INDEX = "https://index.commoncrawl.org"  # the public data host does not serve collinfo.json itself
+MAX_PACKED_BYTES, MAX_LIST_BYTES, MAX_LINES, MAX_JSON_BYTES = 16 * 2**20, 64 * 2**20, 10**6, 4 * 2**20
+"""Of a list of files, packed and not, and of the list of crawls. Lists have up to 13 MB in 100,000 lines."""
 NEWEST, RANGE = "newest", ".."
 
 
@@ -124,8 +127,8 @@ def _known(root: str) -> list[str]:
     """Ids of all crawls of a tree, oldest first: they are called after year and week."""
     place = PUBLIC_INDEX if root.rstrip("/") == PUBLIC_ROOT else root
     try:
-        ids = [str(entry["id"]) for entry in json.loads(read_file(place, "collinfo.json"))]
-    except (ValueError, TypeError, KeyError) as err:
+        ids = [str(entry["id"]) for entry in json.loads(read_file(place, "collinfo.json", MAX_JSON_BYTES))]
+    except (ValueError, TypeError, KeyError, RecursionError) as err:
         raise Unavailable(f"collinfo.json at {place} is not a list of crawls", str(err)) from err
     if not ids:
         raise NotFound(f"collinfo.json at {place} lists no crawl")
@@ -156,8 +159,17 @@ def _index_files(root: str, crawl: str) -> tuple[list[str], str | None]:
 
 
 def _paths(root: str, locator: str) -> list[str]:
+    packed = read_file(root, locator, MAX_PACKED_BYTES)
     try:
-        text = gzip.decompress(read_file(root, locator)).decode("utf-8")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as err:
-        raise Unavailable(f"{locator} at {root} is damaged", str(err), "Fetch it again.") from err
+        if not packed.startswith(GZIP):
+            raise Damage("damaged")
+        data = whole(decompressed(BytesIO(packed)), MAX_LIST_BYTES)
+        if data is None or data.count(b"\n") > MAX_LINES:
+            raise Damage("too_large")
+        text = data.decode("utf-8")
+    except (Damage, UnicodeDecodeError) as err:
+        most = f"at most {MAX_LINES:,} lines in {human_bytes(MAX_LIST_BYTES)}, packed by gzip"
+        raise Unavailable(
+            f"{locator} at {root} is damaged or no list", f"{err}; expected {most}", "Fetch it again."
+        ) from err
     return [line.strip() for line in text.split("\n") if line.strip()]

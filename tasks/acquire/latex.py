@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,18 +18,20 @@ from corpusmill.config import Latex
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parsers.tex import paper_text
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire.archives import members
+from tasks.acquire.archives import BLOCK, checksum_is_right, members
 from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.pointers import is_pointer
-from tasks.acquire.streams import Damage, decompressed, pieces, whole
+from tasks.acquire.streams import Damage, beginning, capped, decompressed, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
 from tasks.acquire.units import SourceUnit
 
 VERSION = 2
 LIBRARIES: tuple[str, ...] = ()
 MAX_PAPER_BYTES = 256 * 2**20  # figures and all, decompressed
+MAX_PACKED_BYTES = 128 * 2**20  # of a paper in a tarball of papers; arXiv accepts 50 MB
+HEAD_BYTES = 8192
 SOURCES = (".tex", ".ltx", ".latex")
 NAMES = re.compile(r"\.(tar|tgz|gz|tex|bz2|xz|zst)$", re.IGNORECASE)
 PAPER = re.compile(r"(\.tar)?\.(gz|tgz|tar|tex|bz2|xz|zst|pdf)$", re.IGNORECASE)
@@ -53,7 +56,7 @@ def read(unit: SourceUnit, file: Fetched, config: Latex, options: ReadOptions, f
         return
     end = 0
     try:
-        for entry in members(pieces(file.path), MAX_PAPER_BYTES):
+        for entry in members(pieces(file.path), MAX_PACKED_BYTES):
             end = entry.offset + 1
             if entry.kind != "file":
                 facts.not_content[entry.kind] += 1
@@ -99,16 +102,18 @@ def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: 
     """The outcome of one paper, which comes as decompressed pieces."""
     place = _place(path, offset, size)
     try:
-        data = whole(stream, MAX_PAPER_BYTES)
-        files = None if data is None else _sources(data)
+        begin = beginning(stream, HEAD_BYTES)
+        if begin.startswith(b"%PDF"):
+            return ended("not_html", **place)
+        files = _sources(stream, begin, options.max_payload_bytes)
     except Damage as err:
         return ended(err.reason, **place)
-    if data is not None and is_pointer(data):
-        return ended("pointer", **place)
-    if data is not None and (data.startswith(b"%PDF") or (files and list(files) == [""] and is_binary(data))):
-        return ended("not_html", **place)
-    if files is None or sum(map(len, files.values())) > options.max_payload_bytes:
-        return ended("too_large", **place)
+    if files is None:
+        other = is_binary(begin) and not checksum_is_right(begin[:BLOCK])
+        return ended("not_html" if other else "too_large", **place)
+    alone = files.get("", b"")
+    if is_pointer(alone) or is_binary(alone):
+        return ended("pointer" if is_pointer(alone) else "not_html", **place)
     here = {name: content for name, content in files.items() if not (is_binary(content) or is_pointer(content))}
     texts = {name: decoded(content) for name, content in here.items()}
     request = json.dumps([options.max_payload_bytes, {name: text for name, (text, _) in texts.items()}])
@@ -123,21 +128,22 @@ def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: 
     return document(text, options, **place, **how, extractor="latex")
 
 
-def _sources(data: bytes) -> dict[str, bytes]:
-    """path -> bytes of a paper's TeX files; one without a name where it is no tarball.
+def _sources(data: Iterator[bytes], begin: bytes, limit: int) -> dict[str, bytes] | None:
+    """path -> bytes of a paper's TeX files, one without a name where it is no tarball; None above the limit.
 
     Raises:
-        Damage: the tarball cannot be read.
+        Damage: the tarball cannot be read, or is too large.
     """
-    if not _is_tar(data):
-        return {"": data}
-    found = members(iter([data]), MAX_PAPER_BYTES, lambda path: path.lower().endswith(SOURCES))
-    return {str(PurePosixPath(e.path)): e.data for e in found if e.data is not None}
-
-
-def _is_tar(data: bytes) -> bool:
-    """Whether a tarball begins here: the checksum of its first header is right."""
-    field = data[148:156].strip(b" \0")
-    if len(data) < 512 or not re.fullmatch(rb"[0-7]{1,8}", field):
-        return False
-    return sum(data[:148]) + 8 * 32 + sum(data[156:512]) == int(field, 8)
+    stream = capped(chain((begin,), data), MAX_PAPER_BYTES)
+    if not checksum_is_right(begin[:BLOCK]):
+        one = whole(stream, limit)
+        return None if one is None else {"": one}
+    files: dict[str, bytes] = {}
+    total = 0
+    for entry in members(stream, limit, lambda path: path.lower().endswith(SOURCES)):
+        if entry.kind == "file" and entry.path.lower().endswith(SOURCES):
+            total += entry.size
+            if entry.data is None or total > limit:
+                return None
+            files[str(PurePosixPath(entry.path))] = entry.data
+    return files

@@ -244,6 +244,32 @@ def lines(stream: Iterable[bytes], limit: int, offset: int = 0) -> Iterator[Line
         yield Line(offset, size, b"".join(held), "too_large" if size > limit else None)
 
 
+def beginning(stream: Iterator[bytes], size: int) -> bytes:
+    """At least the first bytes of a stream of pieces, fewer where it ends; the rest stays in it.
+
+    Raises:
+        Damage: the stream ends badly.
+    """
+    held: list[bytes] = []
+    while size > 0 and (piece := next(stream, None)) is not None:
+        held.append(piece)
+        size -= len(piece)
+    return b"".join(held)
+
+
+def capped(stream: Iterable[bytes], limit: int) -> Iterator[bytes]:
+    """The pieces of a stream, up to a number of bytes.
+
+    Raises:
+        Damage: there are more, or the stream ends badly.
+    """
+    for piece in stream:
+        limit -= len(piece)
+        if limit < 0:
+            raise Damage("too_large")
+        yield piece
+
+
 def whole(stream: Iterable[bytes], limit: int) -> bytes | None:
     """All bytes of a stream of pieces, or None where they are more than `limit`.
 

@@ -122,7 +122,8 @@ def _values(key: str, shards: Sequence[Shard], docs: Alive, store: Store) -> NDA
 
 
 def _url_digests(urls: Sequence[str | None]) -> NDArray[np.void]:
-    raw = b"".join(hashlib.sha256(normalised(url).encode()).digest()[:16] if url else bytes(16) for url in urls)
+    keys = (normalised(url or "") for url in urls)
+    raw = b"".join(hashlib.sha256(key.encode()).digest()[:16] if key else bytes(16) for key in keys)
     return np.frombuffer(raw, "V16")
 
 

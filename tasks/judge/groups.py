@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusmill import plugins, schema
 from corpusmill.config import Deduplicate, Own, Recipe
@@ -22,6 +23,7 @@ from corpusmill.kernels.language import identify
 from corpusmill.kernels.measures import measures
 from corpusmill.kernels.measures.families import MeasureSpec
 from corpusmill.kernels.rules.rules import RuleSet
+from corpusmill.kernels.words.plain_form import plain
 from corpusmill.kernels.words.table import WordTable, word_table
 from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
@@ -181,19 +183,27 @@ def _language(path: Path) -> Judge:
 
 def _fingerprints(dedup: Deduplicate, seed: int) -> Judge:
     kind = minhash.Shingling(dedup.ngram, dedup.shingle, dedup.fold_digits)
-    plain = dedup.shingle == "word" and not dedup.fold_digits
+    of_words = dedup.shingle == "word" and not dedup.fold_digits
+
+    def of_plain(text: pa.LargeStringArray, words: WordTable) -> tuple[pa.Array, minhash.Signatures]:
+        table = words if of_words else None
+        made = minhash.signatures(text, ngram=kind.n, num_perm=dedup.num_perm, seed=seed, shingling=kind, table=table)
+        return text_digest.text_digest(text, words), made
 
     def fingerprints(texts: Texts) -> pa.RecordBatch:
-        words = texts.words if plain else None
-        made = minhash.signatures(
-            texts.text, ngram=kind.n, num_perm=dedup.num_perm, seed=seed, shingling=kind, table=words
-        )
+        digests, made = of_plain(texts.text, texts.words)
+        forms, changed = plain(texts.text)
+        if rows := list(changed):  # few: most texts are their plain form, whose words are known
+            again = forms.take(pa.array(rows))
+            others, (made.shingles[rows], made.signature[rows]) = of_plain(again, word_table(again))
+            mask = np.zeros(len(texts), np.bool_)
+            mask[rows] = True
+            digests = pc.replace_with_mask(digests, pa.array(mask), others)
         packed = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(4 * dedup.num_perm), len(texts), [None, pa.py_buffer(made.signature.astype("<u4").tobytes())]
         )
         return pa.record_batch(
-            [text_digest.text_digest(texts.text, texts.words), pa.array(made.shingles, pa.int32()), packed],
-            schema=schema.signature_group(dedup.num_perm),
+            [digests, pa.array(made.shingles, pa.int32()), packed], schema=schema.signature_group(dedup.num_perm)
         )
 
     return fingerprints

@@ -45,7 +45,7 @@ def test_stages_are_listed_in_one_place(path: Path) -> None:
 
 def test_a_unit_has_name_and_version_of_its_stage() -> None:
     unit = stages.NEAR.unit({"a": 1}, ("input",))
-    assert (unit.stage, unit.version, unit.inputs, list(unit.libraries)) == ("near", 2, ("input",), ["datasketch"])
+    assert (unit.stage, unit.version, unit.inputs, list(unit.libraries)) == ("near", 3, ("input",), ["datasketch"])
     part = stages.NEAR.part("plan").unit({})
     assert (part.stage, part.version, part.libraries) == ("near.plan", stages.NEAR.parts[0].version, {})
     with pytest.raises(AssertionError):

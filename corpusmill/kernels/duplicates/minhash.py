@@ -1,6 +1,6 @@
 """Shingles of texts and their MinHash signatures.
 
-A shingle is `ngram` consecutive words of the word table: lower case, punctuation and symbols out, digits kept; or so
+A shingle is `ngram` consecutive words of the plain form: lower case, punctuation and symbols out, digits kept; or so
 many characters of the normalised text (those words with one space between). A text with fewer has none: it goes through
 exact deduplication only.
 
@@ -25,6 +25,7 @@ from corpusmill.kernels.bytes.bytehash import U
 from corpusmill.kernels.bytes.hashing import mix64
 from corpusmill.kernels.duplicates.text_digest import normalise
 from corpusmill.kernels.words.hashes import word_hashes
+from corpusmill.kernels.words.plain_form import plain
 from corpusmill.kernels.words.table import IS_WORD, WordTable, slices, text_buffers, word_table
 
 EMPTY = 0xFFFFFFFF
@@ -73,12 +74,13 @@ class Shingling:
         """The names under which an index remembers what its hashes are of."""
         return {
             "shingle": f"{self.n} {self.unit}s",
-            "normaliser": "folded-words" + (", digits as one" if self.fold_digits else ""),
+            "normaliser": "folded words of the plain form" + (", digits as one" if self.fold_digits else ""),
             "hash": "polynomial64",
         }
 
     def table(self, text: pa.LargeStringArray) -> WordTable:
         """The words or characters of a batch as a word table (of characters only the fields that shingles need)."""
+        text, _ = plain(text)
         if self.fold_digits:
             text = with_one_digit(text)
         return _as_table(*(word_hashes(text) if self.unit == "word" else _characters_of(text)))
@@ -101,7 +103,8 @@ def signatures(
         num_perm: permutations K, at least 1.
         seed: of the permutations; signatures of different seeds do not compare.
         shingling: another kind of shingle than words; `ngram` is then not looked at.
-        table: what shingles are made of, where it is known already: the words of these texts.
+        table: the words of these texts, where they are known already, shingles are made of words and the texts are in
+            plain form.
     """
     multipliers, increments = permutations(num_perm, seed)
     kind = shingling or Shingling(ngram)
@@ -130,7 +133,7 @@ def shingles(text: pa.LargeStringArray | WordTable, ngram: int) -> ShingleSets:
     """
     if ngram < 1:
         raise ValueError(f"ngram must be at least 1, got {ngram}")
-    table = text if isinstance(text, WordTable) else word_table(text)
+    table = text if isinstance(text, WordTable) else word_table(plain(text)[0])
     counts = np.maximum(table.word_counts() - (ngram - 1), 0)
     offsets = np.zeros(len(table) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])

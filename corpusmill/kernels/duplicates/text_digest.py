@@ -1,7 +1,8 @@
-"""Digest of a text as a reader takes it in: equal for texts that differ only in case, white space or punctuation.
+"""Digest of a text as a reader takes it in: equal for texts that differ only in case, white space, punctuation, or in
+how their characters are encoded (NFC, NFD, full width, ligatures).
 
-The normalised text is the folded words of the word table with one space between them. A text without words (only
-symbols, or nothing) is taken as it stands, stripped.
+The normalised text is the folded words of the plain form with one space between them. A text without words (only
+symbols, or nothing) is that form as it stands, stripped.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.bytehash import U, address_of, load8
 from corpusmill.kernels.bytes.unicode_table import FOLD_MASK, load_table
 from corpusmill.kernels.bytes.utf8 import decode, utf8_byte, utf8_size
+from corpusmill.kernels.words.plain_form import plain
 from corpusmill.kernels.words.table import IS_WORD, WordTable, slices, text_buffers, word_table
 from corpusmill.schema import DIGEST16
 
@@ -27,15 +29,16 @@ def text_digest(text: pa.LargeStringArray, words: WordTable | None = None) -> pa
 
     Args:
         text: large_string[D] without nulls.
-        words: the words of these texts, where they are known already; then the batch is not cut into slices.
+        words: the words of these texts, where they are known already and the texts are in plain form; then the batch
+            is not cut into slices.
 
     Raises:
         ValueError: not a large_string array, or one with nulls.
     """
-    text_buffers(text)
     if words is not None:
         return pa.array(_digests(text, words), DIGEST16)
-    return pa.array([digest for _, part in slices(text) for digest in _digests(part, word_table(part))], DIGEST16)
+    form, _ = plain(text)
+    return pa.array([digest for _, part in slices(form) for digest in _digests(part, word_table(part))], DIGEST16)
 
 
 def _digests(text: pa.LargeStringArray, words: WordTable) -> list[bytes]:

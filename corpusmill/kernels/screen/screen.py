@@ -20,9 +20,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.kernels.bytes.unicode_table import FOLD_MASK, entry_of
-from corpusmill.kernels.screen.plain_form import Rewritten, plain, plain_text, runs_of
 from corpusmill.kernels.screen.table import Hashes, Ints, KeyTable, block_words, find, key_table, windows
 from corpusmill.kernels.words.hashes import word_hashes
+from corpusmill.kernels.words.plain_form import Rewritten, plain, plain_text, runs_of
 from corpusmill.kernels.words.table import IS_WORD, slices, text_buffers, word_table
 from corpusmill.schema import CONTAMINATION
 

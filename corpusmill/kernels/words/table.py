@@ -11,7 +11,7 @@ One definition of a word serves all of it: measures, signatures, digests, the be
 
 Marks and invisible characters belong to the token they follow. Spaces, controls and U+200B separate. The folded form
 of a word is lower case, without apostrophes and invisible characters; digits stay; nothing is normalised (NFC and NFD
-differ).
+differ: what compares texts takes words of their plain form, plain_form.py).
 """
 
 from __future__ import annotations

@@ -90,13 +90,18 @@ def _pieces(response: Response, url: str, most: int, checksums: Checksums) -> It
         _seen(checksums, data)
         yield data
     if max(size, length or 0) > most:
-        raise Unavailable(
-            f"{url} is larger than {human_bytes(most)}",
-            "expected a list or an index, which is read whole",
-            "Check the root: another server may answer in its place.",
-        )
+        raise too_large(url, most)
     if length is not None and size != length:  # read(n) does not complain of a cut
         raise Again(f"{size} bytes of {length}")
+
+
+def too_large(what: str, most: int) -> Unavailable:
+    """The error of something that is read whole and is too large for that."""
+    return Unavailable(
+        f"{what} is larger than {human_bytes(most)}",
+        "expected a list or an index, which is read whole",
+        "Check the root: something else may stand, or answer, in its place.",
+    )
 
 
 def get_range(url: str, begin: int, size: int, retries: Retries = DEFAULT, *, ends_anywhere: bool = False) -> bytes:

@@ -179,17 +179,24 @@ def _disk_fault(err: OSError, locator: str, root: str, scratch: str) -> Unavaila
     return Unavailable(f"file {locator} cannot be read", why, "Restore the file, or remove it from the list.")
 
 
-def read(root: str, locator: str) -> bytes:
+def read(root: str, locator: str, most: int = http.MOST_BYTES) -> bytes:
     """A small file below root, whole.
+
+    Args:
+        most: bytes that are read of it.
 
     Raises:
         NotFound: there is no such file.
-        Unavailable: the server does not answer.
+        Unavailable: the server does not answer, or the file is larger.
     """
     if is_remote(root):
-        return http.get(url_of(root, locator))
+        return http.get(url_of(root, locator), most=most)
     try:
-        return (folder_of(root) / _safe(locator)).read_bytes()
+        with (folder_of(root) / _safe(locator)).open("rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise http.too_large(f"{locator} in {root}", most)
+        return data
     except FileNotFoundError as err:
         raise NotFound(f"no {locator} in {root}", "", "Check source.*.root and the crawl's id.") from err
     except OSError as err:

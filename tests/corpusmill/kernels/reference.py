@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 from corpusmill.kernels.bytes.unicode_table import END_MARKS, FOLD_MASK, KIND_SHIFT, PUNCTUATION, Kind, entry_of
+from corpusmill.kernels.words.plain_form import plain_text
 
 MASK = 2**64 - 1
 
@@ -177,7 +178,7 @@ def dup_ngrams(found: list[str], n: int) -> int:
 
 def shingles(text: str, ngram: int) -> list[int]:
     """Hash of every shingle, in text order."""
-    hashes = [folded_hash(word, True) for word in words(text)]
+    hashes = [folded_hash(word, True) for word in words(plain_text(text))]
     return [mix64(polynomial(hashes[i : i + ngram])) for i in range(len(hashes) - ngram + 1)]
 
 
@@ -194,5 +195,6 @@ def signature(text: str, ngram: int, permutations: list[tuple[int, int]]) -> lis
 
 
 def text_digest(text: str) -> bytes:
+    text = plain_text(text)
     normal = " ".join(fold(word) for word in words(text)) or text.strip()
     return hashlib.sha256(normal.encode()).digest()[:16]

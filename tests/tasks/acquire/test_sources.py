@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import tracemalloc
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from corpusmill.schema import doc_id
 from tasks import acquire
 from tasks.acquire import SourceUnit, common_crawl, files
 from tasks.acquire.fetch.transport import fetch, read
+from tests.tasks.acquire import reading
 from tests.tasks.acquire.server import serve
 
 
@@ -141,3 +143,33 @@ def test_every_kind_of_source_has_the_module_that_is_named_after_it(section: Any
     module = acquire.module_of(kind)
     assert isinstance(module.LIBRARIES, tuple)
     assert all(callable(getattr(module, name)) for name in ("plan", "reading", "read"))
+
+
+LISTS = {
+    "bomb": gzip.compress(b"a" * 2**24) * 8,
+    "lines": gzip.compress(b"a\n" * (10**6 + 2)),
+    "plain": b"crawl-data/a.warc.gz\n",
+    "cut": gzip.compress(b"crawl-data/a.warc.gz\n" * 99)[:-9],
+    "long": bytes(17 * 2**20),
+    "bytes": gzip.compress(b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_files_that_is_none_is_refused_in_words_and_not_held(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "crawl-data" / "CC-MAIN-2026-30"
+    folder.mkdir(parents=True)
+    (folder / "warc.paths.gz").write_bytes(LISTS[name])
+    made = reading.recipe("common-crawl", tmp_path, crawls=["CC-MAIN-2026-30"])
+    tracemalloc.start()
+    with pytest.raises(Unavailable, match=r"damaged or no list|larger than 16.0 MiB"):
+        acquire.plan(made)
+    assert tracemalloc.get_traced_memory()[1] < 200 * 2**20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "[{}]", '"a"', "1" * 5000, " " * (5 * 2**20)])
+def test_a_list_of_crawls_that_is_none_is_refused_in_words(text: str, tmp_path: Path) -> None:
+    (tmp_path / "collinfo.json").write_text(text)
+    with pytest.raises(Unavailable, match=r"not a list of crawls|larger than 4.0 MiB"):
+        acquire.plan(reading.recipe("common-crawl", tmp_path, crawls=["newest"]))

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpusmill.config import parse_recipe
 from corpusmill.errors import UsageError
@@ -71,7 +73,7 @@ def by_score(prefer, classifiers=("prose",)):
 
 
 def test_a_preference_that_is_not_known_says_what_is(tmp_path):
-    with pytest.raises(UsageError, match=r"prefer names 'quality:prose', but \[judge.quality\] has quality:other"):
+    with pytest.raises(UsageError, match=r"prefer: it names 'quality:prose', but \[judge.quality\] has quality:other"):
         by_score(["quality:prose"], ["other"])
     with pytest.raises(UsageError, match=r"prefer.*longest"):
         by_score(["shortest"])
@@ -117,6 +119,14 @@ def test_each_snapshot_alone_where_the_policy_says_so(tmp_path):
         ("http://example.org/%7Euser/caf%c3%a9", "http://example.org/~user/café"),
         ("http://example.org/p;jsessionid=7?gclid=1", "http://example.org/p"),
         (" example.org/p ", "http://example.org/p"),
+        ("http://xn--mnchen-3ya.de/a", "https://MÜNCHEN.de:443/a"),
+        ("http://xn--strae-oqa.example.org", "http://straße.example.org/"),
+        ("http://例え。example.org/", "http://xn--r8jz45g.example.org"),
+        ("http://example.org/a%2fb", "http://example.org/a%2Fb"),
+        ("http://example.org/?q=a+b%2Fc", "http://example.org/?q=a%20b/c"),
+        ("http://example.org/#!/a%C3%A9", "http://example.org/#!/aé"),
+        ("http://example.org/?PHPSESSID=1&utm_medium=x&sid=0123456789abcdef", "http://example.org/"),
+        ("http://example.org/a;JSESSIONID=1.n2/b", "http://example.org/a/b"),
     ],
 )
 def test_urls_of_one_page(one, other):
@@ -132,10 +142,41 @@ def test_urls_of_one_page(one, other):
         ("http://a.example.org/", "http://example.org/"),
         ("http://[broken", "http://[also"),
         ("", "http://example.org"),
+        ("http://example.org/a%2Fb", "http://example.org/a/b"),
+        ("http://example.org/a%3Fb=1", "http://example.org/a?b=1"),
+        ("http://example.org/a%23!b", "http://example.org/a#!b"),
+        ("http://example.org/a%252Fb", "http://example.org/a%2Fb"),
+        ("http://example.org/a%3Bb", "http://example.org/a;b"),
+        ("http://example.org/?sid=12", "http://example.org/?sid=13"),
+        ("http://example.org/?sid=interestingstoryofmills", "http://example.org/"),
+        ("http://example.org/?utm_zone=33", "http://example.org/?utm_zone=34"),
+        ("http://example.org/?tag=a&tag=b", "http://example.org/?tag=b&tag=a"),
+        ("http://example.org/?q=%CF%F0%E8", "http://example.org/?q=%CF%F0%E9"),
+        ("http://example.org/%CF%F0", "http://example.org/%CF%F1"),
+        ("http://example.org/#!/one", "http://example.org/#!/two"),
+        ("http://example.org/#!one", "http://example.org/"),
+        ("http://example.org/#/one", "http://example.org/#/two"),
+        ("http://example.org:8080/", "http://example.org/"),
+        ("http://example.org:8080/", "http://example.org:8081/"),
+        ("https://example.org:80/", "https://example.org/"),
+        ("http://[::1]:8080/", "http://[::1:8080]/"),
+        ("http://example.org/a;jsessionid=1/b", "http://example.org/a;jsessionid=1/c"),
+        ("ftp://example.org/a", "http://example.org/a"),
+        ("urn:isbn:1", "urn:isbn:2"),
+        ("isbn:1", "isbn:2"),
+        ("http://xn--mnchen-3ya.de", "http://munchen.de"),
+        ("http://straße.example.org", "http://strasse.example.org"),
+        ("http://xn--999999999999.org", "http://xn--999999999998.org"),
     ],
 )
 def test_urls_of_different_pages(one, other):
     assert normalised(one) != normalised(other)
+
+
+@given(st.text(st.sampled_from("ab/%2fF5#!?&=;:@.[]xn-1 é\u3002\u0301+")))
+def test_no_text_is_a_fault(text):
+    for url in (text, f"http://{text}", f"http://a.org/{text}", f"http://xn--{text}"):
+        assert isinstance(normalised(url).encode(), bytes)
 
 
 def test_settings_that_contradict_each_other_are_refused():

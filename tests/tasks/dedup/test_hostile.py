@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import time
+import unicodedata
+
+import pytest
 
 from tasks import dedup
 from tests.tasks.dedup.corpus import Doc, recipe, shards, store_at
@@ -47,3 +50,36 @@ def test_tiny_documents_are_no_near_duplicates_of_one_another(tmp_path, data_dir
     assert near.facts["comparisons"] == 0
     assert near.counters["near.docs_out"] == near.counters["near.docs_in"]
     assert exact.counters["exact.docs_in"] == 21
+
+
+def test_a_text_composed_and_decomposed_is_one_document(tmp_path, data_dir):
+    exact, near, found = deduplicated(data_dir / "hostile" / "B147-nfc-nfd.jsonl", tmp_path / "s")
+    assert (exact.counters["exact.docs_out"], near.counters["near.docs_out"], len(found)) == (1, 1, 1)
+    assert exact.reasons["exact_duplicate"]["docs"] == 1
+
+
+TEXTS = {
+    "vietnamese": "Người ở miền Bắc và miền Nam đặt nền tảng cho tiếng Việt được viết bằng chữ cái",
+    "korean": "한국어 문서 는 여러 가지 방법 으로 저장 될 수 있다 그래서 비교 해야 한다",
+    "japanese": "ガラスのドアがギシギシとひびき、パンダはゴロゴロところがる",
+    "arabic": "قرأ المُدَرِّسُ الآية في المدرسة أمام الطلاب وأعاد شرحها مرّة أخرى للجميع",
+    "greek": "Ἐν ἀρχῇ ἦν ὁ λόγος καὶ ὁ λόγος ἦν πρὸς τὸν θεόν καὶ θεὸς ἦν ὁ λόγος",
+    "hebrew": "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ וְהָאָרֶץ הָיְתָה",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_encodings_of_one_text_are_exact_copies_and_of_an_edited_one_near_copies(tmp_path, language):
+    store, made = store_at(tmp_path / "s"), recipe()
+    text = f"{TEXTS[language]} ﬁnally ＦＵＬＬ width, don´t"
+    forms = {form: unicodedata.normalize(form, text) for form in ("NFC", "NFD")}
+    docs = [Doc(form, one) for form, one in forms.items()]
+    docs += [Doc(f"{form} edited", f"{one} more") for form, one in forms.items()]
+    docs.append(Doc("ascii", "an ordinary text of the same batch that needs no other form at all"))
+    held = shards([docs], made, store)
+    exact = dedup.exact(held, made, store).receipt
+    near = dedup.near(held, exact, made, store).receipt
+    assert exact.reasons["exact_duplicate"]["docs"] == 2
+    assert near.counters["near.docs_out"] == 2
+    stored = store.table(held[0].documents.outputs["documents"]).column("text").to_pylist()
+    assert stored == [doc.text for doc in docs], "what is stored is not normalised"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
 import socket
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -148,3 +150,16 @@ def test_a_number_in_a_header_that_is_none_counts_as_none(folder: Path, value: s
 def test_a_redirect_to_what_is_no_url_is_said(target: str) -> None:
     with answering(302, {"Location": target, "Content-Length": "0"}) as url, pytest.raises(Unavailable):
         get(url, Waits().retries(attempts=1))
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Length": str(2**40)}, {"Content-Length": "odd"}])
+def test_what_is_read_whole_ends_at_its_bound(headers: dict[str, str]) -> None:
+    endless = itertools.repeat(bytes(2**18))
+    tracemalloc.start()
+    with answering(200, headers, endless) as url, pytest.raises(Unavailable, match=r"larger than 4\.0 MiB"):
+        get(url, most=4 * 2**20)
+    with answering(206, {**headers, "Content-Range": "bytes 0-0/7"}, endless) as url:
+        assert http.length(url) == 7
+        assert len(http.get_range(url, 0, 1000)) == 1000
+    assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    tracemalloc.stop()

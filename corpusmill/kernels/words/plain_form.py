@@ -1,7 +1,8 @@
-"""Plain form of a text for the benchmark screen: one way to write what pages write in several.
+"""Plain form of a text, in which duplicates are compared and benchmark items searched: one way to write what pages
+write in several.
 
-Full-width forms, ligatures and mathematical letters become the letters they stand for, letters with combining marks are
-composed, accents and quotation marks that stand for an apostrophe become one. All other differences of layout (case,
+Normal form C first (composing.py). Then full-width forms, ligatures and mathematical letters become the letters they
+stand for; accents and quotation marks that stand for an apostrophe become one. All other differences of layout (case,
 blanks, quotes, soft hyphens) are no difference to the word table. Only characters whose normalisation Unicode has fixed
 for good are touched (UAX #15, stability), so that words do not change with the Python version.
 
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,12 +23,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.compiled import inner, kernel
+from corpusmill.kernels.words.composing import RUN, composed, composed_text, replaced
 from corpusmill.kernels.words.table import text_buffers
 
 _APOSTROPHES = "`\uff40\uff07\u00b4\u2018\u201b\u02bc"
 _REWRITTEN = re.compile(
     "[\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\ufb00-\ufb06\U0001d400-\U0001d7ff][\u0300-\u036f]*"
-    "|[^\\W\\d_][\u0300-\u036f]+"
     f"|(?<=[^\\W_])[{_APOSTROPHES}](?=[^\\W_])"
     "|(?<=[0-9\uff10-\uff19])[\uff0c\uff0e](?=[0-9\uff10-\uff19])"
 )
@@ -43,30 +45,52 @@ class Rewritten:
     """int64[R, 2]: first byte and byte after the last of what stands there now."""
     given: NDArray[np.int64]
     """int64[R, 2]: of what stood there."""
+    before: Rewritten | None = None
+    """Where the bytes of the given text come from, if it is itself a rewritten one."""
 
     def start(self, place: int) -> int:
         """Byte of the given text where what begins at a byte of the plain form begins."""
         i = int(np.searchsorted(self.plain[:, 0], place, side="right")) - 1
-        if i < 0:
-            return place
-        if place < self.plain[i, 1]:
-            return int(self.given[i, 0])
-        return int(self.given[i, 1] + place - self.plain[i, 1])
+        if i >= 0:
+            inside = place < self.plain[i, 1]
+            place = int(self.given[i, 0] if inside else self.given[i, 1] + place - self.plain[i, 1])
+        return self.before.start(place) if self.before else place
 
     def stop(self, place: int) -> int:
         """Byte of the given text after what ends before a byte of the plain form."""
         i = int(np.searchsorted(self.plain[:, 0], place, side="left")) - 1
-        if i < 0:
-            return place
-        return int(self.given[i, 1] + max(place - self.plain[i, 1], 0))
+        if i >= 0:
+            place = int(self.given[i, 1] + max(place - self.plain[i, 1], 0))
+        return self.before.stop(place) if self.before else place
+
+
+class Changed(Mapping[int, Rewritten]):
+    """Where the bytes of the plain forms that differ come from, by row; of composed texts found out on demand."""
+
+    def __init__(self, text: pa.LargeStringArray, rows: Iterable[int], later: Mapping[int, Rewritten]) -> None:
+        """`rows` of the text were composed first; then, by `later`, some rows were rewritten."""
+        self._text, self._composed, self._later = text, frozenset(rows), later
+
+    def __getitem__(self, row: int) -> Rewritten:
+        if row not in self._composed:
+            return self._later[row]
+        given = self._text[row].as_py()
+        _, where = _replaced(given.encode(), [(0, given)], RUN, _composed)
+        return replace(self._later[row], before=where) if row in self._later else where
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted({*self._composed, *self._later}))
+
+    def __len__(self) -> int:
+        return len({*self._composed, *self._later})
 
 
 def plain_text(text: str) -> str:
     """Plain form of one text."""
-    return _REWRITTEN.sub(lambda match: _instead(match.group()), text)
+    return _REWRITTEN.sub(lambda match: _instead(match.group()), composed_text(text))
 
 
-def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, dict[int, Rewritten]]:
+def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Changed]:
     """Plain forms of texts, and for those that differ where their bytes come from.
 
     Args:
@@ -75,22 +99,18 @@ def plain(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, dict[int, Rew
     Returns:
         large_string[D]: the array itself where no text has a character that is rewritten.
     """
-    data, bounds = text_buffers(text)
-    changed: dict[int, tuple[bytes, Rewritten]] = {}
-    rows, places = _candidates(data, bounds)
-    for row, begin, end in runs_of(rows):
+    made, rows = composed(text)
+    data, bounds = text_buffers(made)
+    forms: dict[int, bytes] = {}
+    places: dict[int, Rewritten] = {}
+    with_candidates, candidates = _candidates(data, bounds)
+    for row, begin, end in runs_of(with_candidates):
         given = data[bounds[row] : bounds[row + 1]].tobytes()
-        made, where = _rewrite(given, places[begin:end].tolist())
+        pieces = ((low, given[low:high].decode()) for low, high in _windows(given, candidates[begin:end].tolist()))
+        form, where = _replaced(given, pieces, _REWRITTEN, _instead)
         if len(where.plain):
-            changed[row] = made, where
-    if not changed:
-        return text, {}
-    pieces, begin = [], 0
-    for number, (made, _) in changed.items():
-        pieces += [text.slice(begin, number - begin), pa.array([made], pa.large_binary()).cast(pa.large_string())]
-        begin = number + 1
-    pieces.append(text.slice(begin))
-    return pa.concat_arrays(pieces), {number: where for number, (_, where) in changed.items()}
+            forms[row], places[row] = form, where
+    return replaced(made, forms), Changed(text, rows, places)
 
 
 def runs_of(numbers: NDArray[np.int64]) -> list[tuple[int, int, int]]:
@@ -103,25 +123,32 @@ def _instead(found: str) -> str:
     return "'" if found in _APOSTROPHES else unicodedata.normalize("NFKC", found)
 
 
-def _rewrite(given: bytes, candidates: list[int]) -> tuple[bytes, Rewritten]:
-    """The plain form of a text in which characters that are rewritten may only begin at some bytes."""
-    pieces, plain_places, given_places = [], [], []
+def _composed(found: str) -> str:
+    return unicodedata.normalize("NFC", found)
+
+
+def _replaced(
+    given: bytes, pieces: Iterable[tuple[int, str]], pattern: re.Pattern[str], instead: Callable[[str], str]
+) -> tuple[bytes, Rewritten]:
+    """A text with what matches in some pieces of it replaced; a piece is its first byte and what stands there."""
+    parts, plain_places, given_places = [], [], []
     at = shift = 0  # bytes done; how many more they have become
-    for low, high in _windows(given, candidates):
-        piece = given[low:high].decode("utf-8")
-        for match in _REWRITTEN.finditer(piece):
-            instead = _instead(match.group()).encode()
-            begin = low + len(piece[: match.start()].encode())
+    for low, piece in pieces:
+        place, done = low, 0  # bytes and characters of the piece looked at
+        for match in pattern.finditer(piece):
+            begin = place + len(piece[done : match.start()].encode())
             end = begin + len(match.group().encode())
-            if instead == given[begin:end]:
+            place, done = end, match.end()
+            made = instead(match.group()).encode()
+            if made == given[begin:end]:
                 continue
-            pieces += [given[at:begin], instead]
+            parts += [given[at:begin], made]
             given_places.append((begin, end))
-            plain_places.append((begin + shift, begin + shift + len(instead)))
-            at, shift = end, shift + len(instead) - (end - begin)
-    pieces.append(given[at:])
-    places = (np.array(found, np.int64).reshape(-1, 2) for found in (plain_places, given_places))
-    return b"".join(pieces), Rewritten(*places)
+            plain_places.append((begin + shift, begin + shift + len(made)))
+            at, shift = end, shift + len(made) - (end - begin)
+    parts.append(given[at:])
+    now, then = (np.array(found, np.int64).reshape(-1, 2) for found in (plain_places, given_places))
+    return b"".join(parts), Rewritten(now, then)
 
 
 def _windows(given: bytes, candidates: list[int]) -> list[tuple[int, int]]:
@@ -153,8 +180,6 @@ def _suspect(first: NDArray[np.uint8], second: NDArray[np.uint8], third: NDArray
         a, b, c = first[i], second[i], third[i]
         marked = (
             (a == 0x60)
-            | (a == 0xCC)
-            | (a == 0xCD)
             | ((a == 0xC2) & (b == 0xB4))
             | ((a == 0xCA) & (b == 0xBC))
             | ((a == 0xE2) & (b == 0x80) & ((c == 0x98) | (c == 0x9B)))
@@ -180,8 +205,6 @@ def _begins(data: NDArray[np.uint8], first: int, i: int, end: int) -> Any:
         )
     if byte == 0xF0:
         return second == 0x9D and 0x90 <= third <= 0x9F  # U+1D400 to U+1D7FF
-    if byte == 0xCC or byte == 0xCD:
-        return byte == 0xCC or second < 0xB0  # U+0300 to U+036F
     if not (i > first and _wordlike(data[i - 1])):
         return False
     return (
