@@ -57,7 +57,7 @@ class FileFacts:
     """Where the file is broken: {"offset", "reason"} and perhaps "error", the first hundred."""
     counts: Counter[str] = field(default_factory=Counter)
     """`empty_file`, `truncated`, `damaged`, `crashed`, `wrong_digest` (places), `wrong_length` (repaired),
-    `cut_by_crawler` (WARC-Truncated)."""
+    `cut_by_crawler` (WARC-Truncated); `template:NAME`, of wikitext, that gave no text."""
 
     def fault(self, offset: int, reason: str, error: str = "") -> None:
         """Note a broken place; `error` is the kind of what was raised there."""

@@ -35,6 +35,7 @@ LIBRARIES = ("mwparserfromhell",)
 CUT = r"\.xml(-[a-z0-9]+)?(\.bz2)?$"
 NAMES = re.compile(rf"\.xml(-[a-z0-9]+)?{PACKED}", re.IGNORECASE)
 HEAD_BYTES = 2**20
+MAX_NAMES = 1000  # of dropped templates in a file's facts; the others are counted together
 STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 OPEN, CLOSE = b"<page>", b"</page>"
 DEFAULT_NAMESPACES = {6: ("file", "image"), 14: ("category",)}
@@ -260,7 +261,9 @@ def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions, f
     if found.text is None:
         return ended(str(found.reason), **place)
     dropped, _, text = found.text.partition("\n")
-    facts.counts.update({f"template:{cell(name)}": times for name, times in json.loads(dropped).items()})
+    for name, times in json.loads(dropped).items():
+        key = f"template:{cell(name)}"
+        facts.counts[key if key in facts.counts or len(facts.counts) < MAX_NAMES else "template:"] += times
     if not text:
         return ended("empty_body", **place)
     return document(f"{title}\n\n{text}", options, **place, extractor="mediawiki")
