@@ -5,7 +5,7 @@ voiced kana, vowels of Indic scripts, order of marks, compatibility ideographs l
 stable (UAX #15), and only characters of Unicode 14.0 are touched, so a form does not change with the Python version.
 
 Texts without such characters cost a pass over their bytes (1 GB a CPU second and more), those that are in normal form
-another look (400 MB); only others are decoded and written anew (some 10 MB).
+another look (400 MB); only others are written anew: around their marks where these are few, else whole (some 10 MB).
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ consonants of Hangul, compatibility ideographs. Of Unicode 14.0; a test makes th
 _LATER = re.compile("[\u0ece\U00010efd-\U00010eff\U00011f00-\U00011f5f\U0001e08f\U0001e4d0-\U0001e4ff]")
 """Such characters of Unicode 15.0 and 15.1, which only some Python versions know: texts with one are composed run by
 run, so that these stay as they are."""
+SPARSE = 32
+"""Characters for each composing one from which on only what stands around these is written anew."""
 _BLOCK = 256
 
 
@@ -75,11 +77,7 @@ def flags() -> NDArray[np.bool_]:
 
 def composed_text(text: str) -> str:
     """Normal form C of one text."""
-    if unicodedata.is_normalized("NFC", text):
-        return text
-    if _LATER.search(text):
-        return RUN.sub(lambda match: unicodedata.normalize("NFC", match.group()), text)
-    return unicodedata.normalize("NFC", text)
+    return text if unicodedata.is_normalized("NFC", text) else _composed(text)
 
 
 def composed(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, list[int]]:
@@ -92,22 +90,40 @@ def composed(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, list[int]]
         large_string[D]: the array itself where all texts are in normal form.
     """
     data, bounds = text_buffers(text)
-    changed: dict[int, str] = {}
+    changed: dict[int, bytes] = {}
     for row in np.flatnonzero(_with_composing(data, bounds, flags())).tolist():
         given = data[bounds[row] : bounds[row + 1]].tobytes().decode("utf-8")
         if (made := composed_text(given)) != given:
-            changed[row] = made
+            changed[row] = made.encode()
     return replaced(text, changed), list(changed)
 
 
-def replaced(text: pa.LargeStringArray, by: dict[int, Any]) -> pa.LargeStringArray:
-    """The texts with others, or their bytes, in some rows (ascending)."""
+def _composed(text: str) -> str:
+    """Normal form C of a text that is not in it: where composing characters are few, only what is around them is looked
+    at."""
+    codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    places = np.flatnonzero(flags()[np.minimum(codes, len(flags()) - 1)])
+    if len(places) * SPARSE > len(text):
+        if _LATER.search(text):
+            return RUN.sub(lambda match: unicodedata.normalize("NFC", match.group()), text)
+        return unicodedata.normalize("NFC", text)
+    parts, at = [], 0
+    starts = places[np.diff(places, prepend=-2) > 1]
+    ends = places[np.diff(places, append=len(text) + 1) > 1] + 1
+    for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        begin = max(first - 1, at)  # with the character before them
+        parts += [text[at:begin], unicodedata.normalize("NFC", text[begin:end])]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def replaced(text: pa.LargeStringArray, by: dict[int, bytes]) -> pa.LargeStringArray:
+    """The texts with others, in UTF-8, in some rows (ascending)."""
     if not by:
         return text
     pieces, begin = [], 0
     for row, made in by.items():
-        one = pa.array([made], pa.large_string()) if isinstance(made, str) else pa.array([made], pa.large_binary())
-        pieces += [text.slice(begin, row - begin), one.cast(pa.large_string())]
+        pieces += [text.slice(begin, row - begin), pa.array([made], pa.large_binary()).cast(pa.large_string())]
         begin = row + 1
     pieces.append(text.slice(begin))
     return pa.concat_arrays(pieces)
@@ -135,7 +151,7 @@ def _may_compose(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> bool:
     return found != 0
 
 
-@inner
+@inner(forceinline=True)
 def _character(data: NDArray[np.uint8], i: int, end: int) -> Any:
     """Code point of the character of two bytes or more that begins at byte i; 0 if it is cut."""
     byte = np.int64(data[i])

@@ -83,8 +83,11 @@ def test_no_text_is_copied_where_there_is_nothing_to_rewrite():
 @given(st.lists(st.text(st.sampled_from(COMPOSING + "abe \u00e9\u1100\u1102\u304b\u0915\u05d0\u4e2d.1\n")), max_size=4))
 def test_texts_have_normal_form_c(values):
     """Where nothing else is rewritten: whatever order of marks, Hangul, kana, Indic vowels, ideographs."""
-    made, _ = plain(texts(*values))
-    assert made.to_pylist() == [unicodedata.normalize("NFC", value) for value in values]
+    for sparse in (composing.SPARSE, 0, 1 << 30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(composing, "SPARSE", sparse)
+            made, _ = plain(texts(*values))
+        assert made.to_pylist() == [unicodedata.normalize("NFC", value) for value in values]
 
 
 @pytest.mark.parametrize(
