@@ -78,7 +78,7 @@ class _Partition:
 
 
 def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Store) -> Done:
-    """Token shards of one window: outputs `<partition>.tokens`, `.rows` and `.docs`; facts say where the bytes lie."""
+    """Token shards of one window: outputs `<partition>.tokens`, `.rows`, `.pieces`, `.docs`; facts place the bytes."""
     config: dict[str, object] = {
         "seq_len": recipe.pack.seq_len,
         "heldout_one_in": recipe.pack.heldout_one_in,
@@ -144,6 +144,7 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
             shard = write_token_shard(path, packed.tokens)
             outputs[f"{name}.tokens"] = store.draft_file(path, content=shard.content, rows=shard.rows)
             outputs[f"{name}.rows"] = store.draft_table(packed.rows)
+            outputs[f"{name}.pieces"] = store.draft_bytes(packed.pieces.tobytes())
             outputs[f"{name}.docs"] = store.draft_table(packed.docs)
             payload = [group.to_json() for group in shard.payload]
             facts[name] = {**packed.stats, "token_bytes": encoder.dtype.itemsize, "payload": payload}

@@ -137,7 +137,7 @@ def _partitions(packs: Sequence[Receipt], recipe: Recipe) -> dict[str, Partition
     found: dict[str, list[tuple[Any, PackedShard]]] = {}
     for receipt in packs:
         for name, facts in sorted(_facts(receipt)["partitions"].items()):
-            outputs = {kind: receipt.outputs[f"{name}.{kind}"] for kind in ("tokens", "rows", "docs")}
+            outputs = {kind: receipt.outputs[f"{name}.{kind}"] for kind in ("tokens", "rows", "docs", "pieces")}
             payload = tuple(RowGroup(**group) for group in facts["payload"])
             shard = PackedShard(**outputs, sequences=facts["sequences"], payload=payload)
             found.setdefault(name, []).append((facts, shard))

@@ -1,4 +1,4 @@
-"""Batches out of packed shards: memory-mapped token rows, gathered in the order of a plan. No workers, no state.
+"""Batches out of packed shards: memory-mapped token rows, gathered in the order of a plan. No processes, no state.
 
 A row holds seq_len + 1 tokens: the input is all but the last, the label all but the first. A label that would cross
 into the next document, or lies in padding, does not count.
@@ -7,28 +7,27 @@ into the next document, or lies in padding, does not count.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from corpusmill.dataset import manifest
 from corpusmill.errors import UsageError
+from corpusmill.kernels.gather import IGNORED, pieces_of
 from corpusmill.store import Store
-from corpusmill.tokens.order import Ints, Plan, Rows
-from corpusmill.tokens.shards import MappedShard, map_token_shard
-
-IGNORED = -100
-"""A label that does not count."""
-
+from corpusmill.tokens.mapped import NOWHERE, MappedRows, Places, assemble
+from corpusmill.tokens.order import Ints, Plan
 
 NO_BATCHES = ""
 """The chain of batches before the first."""
 
 AHEAD = 2048
-"""Sequences whose places are found at once."""
+"""Sequences whose places are found at once, while those before are read."""
 
 
 @dataclass(frozen=True)
@@ -81,93 +80,68 @@ class Partition:
     """The sequences of one partition of a dataset, by row number."""
 
     def __init__(self, store: Store, entry: manifest.Partition) -> None:
-        self.seq_len, self.sequences = entry.seq_len, entry.sequences
-        self._shards = [_Shard(store, shard, entry.token_bytes, self.seq_len) for shard in entry.shards]
+        self.seq_len, self.sequences, self.token_bytes = entry.seq_len, entry.sequences, entry.token_bytes
+        self._store, self._shards = store, entry.shards
         self._ends = np.cumsum([shard.sequences for shard in entry.shards], dtype=np.int64)
+        self._rows = MappedRows(
+            [shard.payload for shard in entry.shards],
+            entry.token_bytes,
+            entry.seq_len,
+            lambda number: store.local_parts(entry.shards[number].tokens),
+            self._pieces,
+        )
+
+    def places(self, numbers: Ints) -> Places:
+        """Where the sequences with these row numbers int64[n] lie in memory."""
+        return self._rows.places(numbers)
 
     def batch(self, numbers: Ints) -> Batch:
         """The sequences with these row numbers int64[n], in that order."""
-        return _assemble(list(self.found(numbers, np.arange(len(numbers)))))
-
-    def found(self, numbers: Ints, places: Ints) -> Iterator[_Found]:
-        """The sequences with these row numbers, for these places of a batch; some from each shard."""
-        for shard, members, local in self._by_shard(numbers):
-            offsets, lengths = shard.lists["doc_lens"]
-            counts = offsets[local + 1] - offsets[local]
-            before = np.cumsum(counts) - counts
-            index = np.repeat(offsets[local] - before, counts) + np.arange(counts.sum())
-            yield _Found(places[members], shard.tokens.rows(local), counts, lengths[index].astype(np.int64))
+        return Batch(*assemble(self.places(numbers), self.token_bytes, self.seq_len))
 
     def text_bytes(self, numbers: Ints) -> float:
         """Bytes of text in rows: of each document the share that its tokens in a row are of all its tokens."""
-        return sum(float(shard.text_bytes(local).sum()) for shard, _, local in self._by_shard(numbers))
-
-    def _by_shard(self, numbers: Ints) -> Iterator[tuple[_Shard, Ints, Ints]]:
-        """For each shard with some of the rows: the shard, their places in `numbers`, their numbers in the shard."""
-        owner = np.searchsorted(self._ends, numbers, side="right")
+        owner, total = np.searchsorted(self._ends, numbers, side="right"), 0.0
         for s in np.unique(owner).tolist():
-            members = np.flatnonzero(owner == s)
-            first = self._ends[s - 1] if s else 0
-            yield self._shards[s], members, numbers[members] - first
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Stored sequences on their way into a batch.
-
-    Args:
-        places: int64[n], where in the batch they go.
-        rows: int64[n, seq_len + 1].
-        pieces: int64[n], how many document pieces each has.
-        lengths: int64[p], the stored tokens of each piece, row after row.
-    """
-
-    places: Ints
-    rows: Ints
-    pieces: Ints
-    lengths: Ints
-
-
-class _Shard:
-    """One shard; its files are verified and opened when a row of it is first read."""
-
-    def __init__(self, store: Store, entry: manifest.PackedShard, token_bytes: int, seq_len: int) -> None:
-        self._store, self._entry, self._token_bytes, self._seq_len = store, entry, token_bytes, seq_len
-
-    @cached_property
-    def tokens(self) -> MappedShard:
-        """The rows, mapped."""
-        path = self._store.local_path(self._entry.tokens)
-        return map_token_shard(path, self._entry.payload, self._token_bytes, self._seq_len)
-
-    @cached_property
-    def lists(self) -> dict[str, tuple[Ints, Ints]]:
-        """Offsets and values of the two list columns of the side table."""
-        table = self._store.table(self._entry.rows, ["doc_lens", "doc_refs"])
-        columns = {name: table[name].combine_chunks() for name in table.column_names}
-        return {name: (c.offsets.to_numpy(), c.values.to_numpy()) for name, c in columns.items()}
-
-    def text_bytes(self, local: Ints) -> npt.NDArray[np.float64]:
-        """Bytes of text in each row, float64[n]."""
-        offsets, _ = self.lists["doc_lens"]
-        total: npt.NDArray[np.float64] = self._bytes_before[offsets[local + 1]] - self._bytes_before[offsets[local]]
+            local = numbers[owner == s] - (self._ends[s - 1] if s else 0)
+            total += float((self._bytes_until(s)[local + 1] - self._bytes_until(s)[local]).sum())
         return total
 
-    @cached_property
-    def _bytes_before(self) -> npt.NDArray[np.float64]:
-        """Bytes of text before each piece of the shard, float64[pieces + 1]."""
-        docs = self._store.table(self._entry.docs, ["tokens", "text_bytes"])
+    @lru_cache(maxsize=64)  # noqa: B019 - a partition lives as long as its run
+    def _bytes_until(self, number: int) -> npt.NDArray[np.float64]:
+        """Bytes of text in a shard's rows before each row, float64[rows + 1]."""
+        shard = self._shards[number]
+        docs = self._store.table(shard.docs, ["tokens", "text_bytes"])
         rate = docs["text_bytes"].to_numpy() / docs["tokens"].to_numpy()
-        return np.concatenate([[0.0], np.cumsum(self.lists["doc_lens"][1] * rate[self.lists["doc_refs"][1]])])
+        (ends, lengths), (_, refs) = self._lists(shard, "doc_lens"), self._lists(shard, "doc_refs")
+        before = np.concatenate([[0.0], np.cumsum(lengths * rate[refs])])
+        return before[np.concatenate([[0], ends])]
+
+    def _pieces(self, number: int) -> Path | npt.NDArray[np.uint32]:
+        shard = self._shards[number]
+        if shard.pieces is not None:
+            return self._store.local_path(shard.pieces)
+        return pieces_of(*self._lists(shard, "doc_lens"))  # packed before pack version 4
+
+    def _lists(self, shard: manifest.PackedShard, name: str) -> tuple[Ints, Ints]:
+        """Ends and values of a list column of the shard's side table."""
+        column = self._store.table(shard.rows, [name])[name].combine_chunks()
+        return column.offsets.to_numpy()[1:], column.values.to_numpy()
 
 
 class Loader:
-    """The batches of a plan over a dataset."""
+    """The batches of a plan over a dataset.
+
+    The places of many sequences are found at once, and their row groups verified, by a thread that is one such stretch
+    ahead; what is left for a batch is to gather its rows.
+    """
 
     def __init__(self, store: Store, dataset: manifest.Manifest, plan: Plan) -> None:
         self._plan = plan
-        self._ahead: tuple[tuple[int, int, int], Rows] | None = None
         self._partitions = [Partition(store, dataset.partitions[name]) for name in plan.partitions]
+        self._now: _Stretch | None = None
+        self._next: tuple[_Stretch, Future[Places]] | None = None
+        self._thread = ThreadPoolExecutor(1, "read-ahead")
         if len({p.seq_len for p in self._partitions}) > 1:
             shown = {name: p.seq_len for name, p in zip(plan.partitions, self._partitions, strict=True)}
             raise UsageError("partitions of different sequence lengths cannot share a batch", f"seq_len: {shown}")
@@ -179,60 +153,59 @@ class Loader:
 
     def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Batch:
         """The share of one rank in the global batch of a step."""
-        partition, row = self._located(step, rank, world_size)
-        found: list[_Found] = []
-        for k in np.unique(partition).tolist():
-            places = np.flatnonzero(partition == k)
-            found += self._partitions[k].found(row[places], places)
-        return _assemble(found)
+        places = self._places(step, rank, world_size)
+        return Batch(*assemble(places, self._partitions[0].token_bytes, self.seq_len))
 
-    def _located(self, step: int, rank: int, world_size: int) -> tuple[Ints, Ints]:
-        """Partition and row of each sequence of a batch; found for many steps at once, and kept."""
+    def close(self) -> None:
+        """Wait for what is being read ahead, and forget it."""
+        if self._next is not None:
+            self._next[1].exception()
+        self._now = self._next = None
+
+    def _places(self, step: int, rank: int, world_size: int) -> Places:
         share = self._plan.global_batch // world_size
-        several = max(1, AHEAD // share)
-        first = step - step % several
-        if self._ahead is None or self._ahead[0] != (first, rank, world_size):
-            steps = min(several, self._plan.steps - first)
-            self._ahead = (first, rank, world_size), self._plan.rows(first, rank, world_size, steps)
-        cut = slice((step - first) * share, (step - first + 1) * share)
-        return self._ahead[1].partition[cut], self._ahead[1].row[cut]
+        if self._now is None or not self._now.holds(step, rank, world_size):
+            if self._next is not None and self._next[0].holds(step, rank, world_size):
+                now = replace(self._next[0], places=self._next[1].result())
+            else:  # the first batch, or a jump: no longer than it must be
+                self.close()
+                now = _Stretch(step, 1, rank, world_size)
+                now = replace(now, places=self._find(now))
+            self._now, self._next = now, None
+            if left := self._plan.steps - now.first - now.steps:
+                following = _Stretch(now.first + now.steps, min(left, max(1, AHEAD // share)), rank, world_size)
+                self._next = following, self._thread.submit(self._find, following)
+        at = (step - self._now.first) * share
+        return self._now.places.part(at, at + share)
+
+    def _find(self, stretch: _Stretch) -> Places:
+        """Places of all sequences of a stretch, verified."""
+        rows = self._plan.rows(stretch.first, stretch.rank, stretch.world_size, stretch.steps)
+        if len(self._partitions) == 1:
+            return self._partitions[0].places(rows.row)
+        return Places.scattered(
+            len(rows.row),
+            [
+                (members, part.places(rows.row[members]))
+                for k, part in enumerate(self._partitions)
+                if len(members := np.flatnonzero(rows.partition == k))
+            ],
+        )
 
 
-def _assemble(found: Sequence[_Found]) -> Batch:
-    """A batch of stored sequences, which come in any order of their places."""
-    rows, row, length = _in_place(found)
-    seq_len = rows.shape[1] - 1
-    first = np.searchsorted(row, np.arange(len(rows)))  # every row has a piece
-    sums = np.cumsum(length)
-    end = sums - (sums - length)[first][row]  # of a piece in its row
-    begin = end - length
-    labels = rows[:, 1:].copy()
-    inside = end <= seq_len
-    labels[row[inside], end[inside] - 1] = IGNORED  # the next token belongs to another document, or to padding
-    total = np.minimum(np.maximum.reduceat(end, first), seq_len)
-    padded = np.flatnonzero(total < seq_len)
-    for r in padded.tolist():
-        labels[r, total[r] :] = IGNORED
-    some = begin < seq_len  # a last piece of one token is label only
-    row, length = row[some], np.minimum(end, seq_len)[some] - begin[some]
-    if not len(padded):
-        return Batch(rows, labels, row, length)
-    row, length = np.append(row, padded), np.append(length, seq_len - total[padded])
-    order = np.argsort(row, kind="stable")
-    return Batch(rows, labels, row[order], length[order])
+@dataclass(frozen=True)
+class _Stretch:
+    """Steps that follow each other, and where the sequences of one rank's shares in them lie."""
 
+    first: int
+    steps: int
+    rank: int
+    world_size: int
+    places: Places = NOWHERE
 
-def _in_place(found: Sequence[_Found]) -> tuple[Ints, Ints, Ints]:
-    """The rows of a batch, and row and stored length of each document piece, in order."""
-    row = np.concatenate([np.repeat(part.places, part.pieces) for part in found])
-    length = np.concatenate([part.lengths for part in found])
-    if len(found) == 1:
-        return found[0].rows, row, length
-    rows = np.empty((sum(len(part.rows) for part in found), found[0].rows.shape[1]), np.int64)
-    for part in found:
-        rows[part.places] = part.rows
-    order = np.argsort(row, kind="stable")
-    return rows, row[order], length[order]
+    def holds(self, step: int, rank: int, world_size: int) -> bool:
+        same = (rank, world_size) == (self.rank, self.world_size)
+        return same and self.first <= step < self.first + self.steps
 
 
 def batch_digest(rows: Sequence[bytes]) -> str:

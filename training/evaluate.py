@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from corpusmill.dataset.manifest import HELDOUT, Manifest
+from corpusmill.kernels.gather import IGNORED
 from corpusmill.store import Store
 from corpusmill.tokens.order import Permutation
 from training.config import TrainConfig
-from training.data import IGNORED, Batch, Partition
+from training.data import Batch, Partition
 from training.model import Layout
 from training.parallel import Ranks, precision, sums
 

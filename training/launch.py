@@ -93,8 +93,8 @@ def launch(
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         run.write(folder / "run.json", number)
-        with claims.beating(store, run.run_id, number), _terminable():
-            result = _supervised(run, nproc, folder, cache, on_line or (lambda line: None), timeout_s, stall_s)
+        with claims.beating(store, run.run_id, number), _terminable(), _hashed(run, store) as damage:
+            result = _supervised(run, nproc, folder, cache, damage, on_line or (lambda line: None), timeout_s, stall_s)
         if result["outcome"] == "finished":
             claims.finish(store, run.run_id, result)
             shutil.rmtree(cache, ignore_errors=True)
@@ -111,6 +111,7 @@ def _supervised(
     nproc: int,
     folder: Path,
     cache: Path,
+    damage: Sequence[MillError],
     on_line: Callable[[str], None],
     timeout_s: float | None,
     stall_s: float,
@@ -118,6 +119,8 @@ def _supervised(
     began = time.time()
 
     def watch() -> None:
+        if damage:
+            raise damage[0]
         signs = [path for path in folder.glob("heartbeat.[0-9]*") if path.suffix != ".new"]
         oldest = min((path.stat().st_mtime for path in signs), default=began + START_S)
         if time.time() - oldest > stall_s:
@@ -207,6 +210,33 @@ def _fault(run: RunSpec, folder: Path, code: int) -> MillError:
         last[0] if last else "no error in the log",
         again,
     )
+
+
+@contextmanager
+def _hashed(run: RunSpec, store: Store) -> Iterator[Sequence[MillError]]:
+    """While the ranks train, hash every file of tokens that lies in a folder store, once; what is wrong with the first.
+
+    Ranks verify the row groups that they read by crc32; files from servers are hashed when they are fetched.
+    """
+    over, damage = threading.Event(), list[MillError]()
+
+    def hash_all() -> None:
+        for output in (shard.tokens for shard in run.shards):
+            if over.is_set() or not store.is_local(output):
+                return
+            try:
+                store.local_path(output)
+            except MillError as fault:
+                damage.append(fault)
+                return
+
+    thread = threading.Thread(target=hash_all, daemon=True)
+    thread.start()
+    try:
+        yield damage
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils.checkpoint import checkpoint
 
+from corpusmill.kernels.gather import IGNORED
 from corpusmill.tokens.order import Ints
 from training.config import Model
-from training.data import IGNORED
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
-from corpusmill.dataset.manifest import HELDOUT, Manifest, open_manifest
+from corpusmill.dataset.manifest import HELDOUT, Manifest, PackedShard, open_manifest
 from corpusmill.errors import NotFound
 from corpusmill.store import Store, open_store
 from corpusmill.tokens.order import Plan
@@ -80,15 +80,19 @@ class RunSpec:
         """The store."""
         return open_store(self.store)
 
+    @cached_property
+    def shards(self) -> list[PackedShard]:
+        """Those of all partitions to be read."""
+        partitions = (self.facts.partitions.get(name) for name in (*self.plan.partitions, HELDOUT))
+        return [shard for partition in partitions if partition for shard in partition.shards]
+
     def require_shards(self, store: Store) -> None:
         """See that the files of all partitions to be read are there, before anything starts.
 
         Raises:
             NotFound: naming the first that is gone, and how many are.
         """
-        partitions = (self.facts.partitions.get(name) for name in (*self.plan.partitions, HELDOUT))
-        shards = [shard for partition in partitions if partition for shard in partition.shards]
-        names = sorted({output.name for shard in shards for output in (shard.tokens, shard.rows, shard.docs)})
+        names = sorted({output.name for shard in self.shards for output in shard.outputs().values()})
         with ThreadPoolExecutor(16) as threads:
             gone = [name for name, there in zip(names, threads.map(store.exists, names), strict=True) if not there]
         if gone:

@@ -74,13 +74,23 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class PackedShard:
-    """Packed rows (`tokens`), the documents of each row (`rows`), the documents themselves (`docs`)."""
+    """Packed rows (`tokens`), the documents of each row (`rows`), the documents themselves (`docs`).
+
+    `pieces` says again how long the pieces of each row are, in a form that can be mapped; shards packed before pack
+    version 4 have none.
+    """
 
     tokens: Output
     rows: Output
     docs: Output
     sequences: int
     payload: tuple[RowGroup, ...]
+    pieces: Output | None = None
+
+    def outputs(self) -> dict[str, Output]:
+        """Its files, by what they are."""
+        found = {"tokens": self.tokens, "rows": self.rows, "docs": self.docs, "pieces": self.pieces}
+        return {kind: output for kind, output in found.items() if output is not None}
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from corpusmill.canonical import content_digest
 from corpusmill.dataset import funnel
 from corpusmill.dataset.manifest import Manifest, PackedShard, Partition
 from corpusmill.errors import CheckFailed, NotFound
+from corpusmill.kernels.gather import pieces_of
 from corpusmill.store import Output, Store
 
 ALIGNED = ("documents", "language", "measures", "digests", "decisions")
@@ -66,7 +67,7 @@ def _named(manifest: Manifest) -> Iterator[tuple[str, Output]]:
         yield f"tables.{name}", output
     for partition, part in sorted(manifest.partitions.items()):
         for i, shard in enumerate(part.shards):
-            for kind, output in (("tokens", shard.tokens), ("rows", shard.rows), ("docs", shard.docs)):
+            for kind, output in shard.outputs().items():
                 yield f"partitions.{partition}.shards[{i}].{kind}", output
 
 
@@ -151,6 +152,11 @@ def _shard(store: Store, shard: PackedShard, part: Partition, where: str) -> dic
     sequences = shard.sequences
     if not len(lengths) == sequences == shard.tokens.rows == sum(group.rows for group in shard.payload):
         raise _wrong(f"{where}: it has {len(lengths)} rows", f"the manifest says {sequences} sequences")
+    if shard.pieces is not None:
+        column = lengths.combine_chunks()
+        pieces = pieces_of(column.offsets.to_numpy()[1:], column.values.to_numpy())
+        if pieces.tobytes() != store.bytes(shard.pieces):
+            raise _wrong(f"{where}: its pieces are not those of its rows", "the two say other lengths")
     data = memoryview(store.bytes(shard.tokens))
     for group in shard.payload:
         start, size = group.offset, group.rows * row_tokens * part.token_bytes

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.hashing import mix64
+from corpusmill.kernels.gather import pieces_of
 from corpusmill.schema import PACK_DOCS, PACK_ROWS
 
 Ints = NDArray[np.int64]
@@ -45,12 +46,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class PackedWindow:
-    """One window, packed: token rows, the two side tables and the sums for the manifest."""
+    """One window, packed: token rows, their pieces, the two side tables and the sums for the manifest."""
 
     tokens: NDArray[np.unsignedinteger]
     """uint16 or uint32[R, seq_len + 1]; what is beyond the pieces of a row is `pad_id`."""
     rows: pa.Table
     """schema.PACK_ROWS, R rows."""
+    pieces: NDArray[np.uint32]
+    """uint32[R + P], as `gather.pieces_of` lays them out."""
     docs: pa.Table
     """schema.PACK_DOCS in shuffled order; documents without tokens are not in it."""
     stats: dict[str, int]
@@ -174,7 +177,7 @@ def pack_window(
         "padding": packed.size - token_count,
         "sequences": layout.rows,
     }
-    return PackedWindow(packed, rows_table, docs_table, stats)
+    return PackedWindow(packed, rows_table, pieces_of(layout.row_offsets[1:], layout.length), docs_table, stats)
 
 
 def _key(seed: int, purpose: str) -> bytes:

@@ -71,6 +71,17 @@ class Reader:
             _verified[path] = state
         return path
 
+    def local_parts(self, output: Output) -> Path:
+        """A local file of the object's size; a copy was verified when it was made, and its reader verifies parts."""
+        _check_output(output)
+        path = self._backend.local(output.name)
+        if path is None:
+            path = self._cache_folder() / output.name  # whole or not at all: `local_path` put it there
+        state = _state(path)
+        if state is None or state.size != output.size:
+            return self.local_path(output)
+        return path
+
     def _cache_folder(self) -> Path:
         cache = os.environ.get("CORPUSMILL_CACHE")
         return Path(cache) if cache else self._scratch.folder

@@ -252,6 +252,14 @@ class Store:
         """A verified local file with the object: the object itself in a folder store, else a copy fetched once."""
         return self._reader.local_path(output)
 
+    def is_local(self, output: Output) -> bool:
+        """Whether the object is a file of a folder store."""
+        return self.backend.local(output.name) is not None
+
+    def local_parts(self, output: Output) -> Path:
+        """As `local_path`, for readers that verify the parts that they read: a file of a folder store is not hashed."""
+        return self._reader.local_parts(output)
+
     # low level
 
     def create(self, name: str, data: builtins.bytes) -> bool:

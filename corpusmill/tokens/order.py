@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from corpusmill.canonical import digest_of
 from corpusmill.errors import UsageError
+from corpusmill.kernels.permute import walk
 
 VERSION = 1
 """Raise it when the same plan would give another order; golden vectors remind you."""
@@ -32,7 +33,6 @@ MAX_SEQUENCES = 2**40
 MAX_WEIGHT_SUM = 2**20
 
 Ints = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -54,48 +54,23 @@ class Permutation:
 
     def __call__(self, index: Ints) -> Ints:
         """Images int64[n] of indices int64[n] in range(size)."""
-        return self._walk(index, self._encrypt)
+        return self._walk(index, inverse=False)
 
     def inverse(self, index: Ints) -> Ints:
         """The indices int64[n] whose images these are."""
-        return self._walk(index, self._decrypt)
+        return self._walk(index, inverse=True)
 
-    def _walk(self, index: Ints, turn: Callable[[Words], Words]) -> Ints:
+    def _walk(self, index: Ints, inverse: bool) -> Ints:
         if self.size == 1:
             return np.zeros_like(index)
-        out = turn(index.astype(np.uint64))
-        outside = np.flatnonzero(out >= self.size)
-        while len(outside):
-            out[outside] = turn(out[outside])
-            outside = outside[out[outside] >= self.size]
-        return out.astype(np.int64)
-
-    def _encrypt(self, x: Words) -> Words:
-        half, mask = np.uint64(self._half), np.uint64((1 << self._half) - 1)
-        left, right = x >> half, x & mask
-        for key in self.keys:
-            left, right = right, left ^ (_mix64(right + np.uint64(key)) & mask)
-        return left << half | right
-
-    def _decrypt(self, x: Words) -> Words:
-        half, mask = np.uint64(self._half), np.uint64((1 << self._half) - 1)
-        left, right = x >> half, x & mask
-        for key in reversed(self.keys):
-            left, right = right ^ (_mix64(left + np.uint64(key)) & mask), left
-        return left << half | right
+        keys = np.array(self.keys, np.uint64)
+        return walk(np.ascontiguousarray(index, np.int64), self.size, keys, self._half, inverse)
 
 
 @lru_cache(maxsize=4096)
 def _round_keys(text: str) -> tuple[int, ...]:
     digest = hashlib.blake2b(text.encode(), digest_size=8 * ROUNDS).digest()
     return tuple(int.from_bytes(digest[i : i + 8], "little") for i in range(0, 8 * ROUNDS, 8))
-
-
-def _mix64(x: Words) -> Words:
-    """The murmur3 64-bit finaliser."""
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return x ^ (x >> np.uint64(33))
 
 
 @dataclass(frozen=True)

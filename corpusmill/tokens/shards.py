@@ -8,14 +8,13 @@ group: so the bytes of a row group lie in the file as they are in memory, at an 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from corpusmill.canonical import content_digest
 from corpusmill.errors import CheckFailed
@@ -106,74 +105,3 @@ def _checked_groups(path: Path, table: pa.Table, row_bytes: int) -> Iterator[Row
 def _payload(table: pa.Table, row_bytes: int) -> bytes:
     chunks = table.column(0).chunks
     return b"".join(memoryview(c.buffers()[1])[c.offset * row_bytes : (c.offset + len(c)) * row_bytes] for c in chunks)
-
-
-class MappedShard:
-    """Rows of a token shard in memory-mapped form; each row group's bytes are verified once, before their first use."""
-
-    def __init__(self, path: Path, payload: Sequence[RowGroup], token_bytes: int, seq_len: int) -> None:
-        """Map a shard; nothing is read yet.
-
-        Args:
-            path: a local token shard.
-            payload: its row groups.
-            token_bytes: 2 or 4.
-            seq_len: tokens a sequence; a row has one more.
-
-        Raises:
-            CheckFailed: the file is too short for its row groups.
-        """
-        self._path = path
-        self._dtype = np.dtype(f"<u{token_bytes}")
-        self._row_bytes = token_bytes * (seq_len + 1)
-        self._payload = tuple(payload)
-        self._starts = np.cumsum([0, *(group.rows for group in payload)], dtype=np.int64)
-        offsets = np.array([group.offset for group in payload], np.int64)
-        self._origin = offsets - self._starts[:-1] * self._row_bytes  # row i of group g is at origin[g] + i row_bytes
-        self._unverified = set(range(len(payload)))
-        size = path.stat().st_size
-        needed = max((group.offset + group.rows * self._row_bytes for group in payload), default=0)
-        if size < needed:
-            raise CheckFailed(f"{path}: {size} bytes, but its row groups end at byte {needed}", "", "Fetch it again.")
-        self._file = np.memmap(path, np.uint8, mode="r")
-        # A window of one row at every byte: any rows are one gather, whatever groups they lie in.
-        window = self._row_bytes if payload else 1
-        self._windows = np.lib.stride_tricks.sliding_window_view(self._file, window)
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return int(self._starts[-1])
-
-    def rows(self, indices: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Rows by number, int64[B, seq_len + 1].
-
-        Raises:
-            IndexError: a number outside 0 to len - 1.
-            CheckFailed: a row group's bytes are not what was written.
-        """
-        indices = np.asarray(indices, np.int64)
-        if (indices.view(np.uint64) >= np.uint64(len(self))).any():  # negative ones are huge
-            raise IndexError(f"rows {indices.min()} to {indices.max()} of a shard of {len(self)}")
-        group = np.searchsorted(self._starts, indices, side="right") - 1
-        if self._unverified:
-            for number in self._unverified.intersection(group.tolist()):
-                self._verify(number)
-        gathered = self._windows[self._origin[group] + indices * self._row_bytes]
-        return gathered.view(self._dtype).astype(np.int64)
-
-    def _verify(self, number: int) -> None:
-        group = self._payload[number]
-        begin, end = group.offset, group.offset + group.rows * self._row_bytes
-        crc32 = zlib.crc32(self._file[begin:end].data)
-        if crc32 != group.crc32:
-            raise CheckFailed(
-                f"{self._path}: row group {number} is damaged",
-                f"expected crc32 {group.crc32:08x}, its bytes give {crc32:08x}",
-                "Delete this copy and fetch the shard again.",
-            )
-        self._unverified.discard(number)
-
-
-def map_token_shard(path: Path, payload: Sequence[RowGroup], token_bytes: int, seq_len: int) -> MappedShard:
-    """Open a local token shard for reading rows."""
-    return MappedShard(path, payload, token_bytes, seq_len)

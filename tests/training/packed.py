@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusmill.canonical import content_digest, digest_of
+from corpusmill.kernels.gather import pieces_of
 from corpusmill.schema import PACK_DOCS, PACK_ROWS
 from corpusmill.store import Draft, Store, Unit, open_store
 from corpusmill.tokens.shards import write_token_shard
@@ -74,10 +75,12 @@ def _partition(store: Store, folder: Path, docs: Sequence[np.ndarray], seq_len: 
             [[bytes(16)] * len(part), sizes, [4 * n for n in sizes], [None] * len(part)], schema=PACK_DOCS
         )
         rows_table = pa.table([lengths, refs], schema=PACK_ROWS)
+        ends = np.cumsum([len(row) for row in lengths])
         drafts: dict[str, Draft] = {
             "tokens": store.draft_file(path, content=digest_of(rows.tolist()), rows=len(rows)),
             "rows": store.draft_table(rows_table),
             "docs": store.draft_table(docs_table),
+            "pieces": store.draft_bytes(pieces_of(ends, np.concatenate(lengths)).tobytes()),
         }
         unit = Unit("pack", 1, {}, (content_digest(rows_table), digest_of(rows.tolist())))
         receipt = store.commit(unit, drafts)

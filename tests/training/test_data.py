@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 
 from corpusmill.dataset.manifest import open_manifest
 from corpusmill.errors import CheckFailed
+from corpusmill.kernels.gather import IGNORED
 from tests.training.packed import ROWS_PER_GROUP, SEQ_LEN
 from tests.training.toy import Toy
-from training.data import IGNORED, Loader, Partition, batch_digest
+from training.data import Loader, Partition, batch_digest
 
 
 def partition(toy: Toy, name: str = "crawl") -> Partition:
@@ -101,3 +103,42 @@ def test_a_flipped_bit_in_a_shard_is_found_before_it_is_trained_on(toy: Toy, tmp
     path.write_bytes(data)
     with pytest.raises(CheckFailed, match="damaged"):
         partition(damaged).batch(np.arange(50))
+
+
+def test_shards_that_were_packed_without_pieces_give_the_same_batches(toy: Toy) -> None:
+    """As pack wrote them before its version 4."""
+    entry = open_manifest(toy.open(), toy.manifest).partitions["crawl"]
+    older = replace(entry, shards=tuple(replace(shard, pieces=None) for shard in entry.shards))
+    numbers = np.array([40, 3, 199, 7])
+    one, other = partition(toy).batch(numbers), Partition(toy.open(), older).batch(numbers)
+    assert np.array_equal(one.labels, other.labels)
+    assert one.lengths == other.lengths
+
+
+def test_any_order_of_steps_gives_the_batches_of_the_plan(toy: Toy) -> None:
+    spec = toy.spec()
+    loader = Loader(toy.open(), spec.facts, spec.plan)
+    inorder = [batch_digest(loader.batch(step).digests()) for step in range(spec.plan.steps)]
+    for step in (17, 3, 39, 4, 5, 0, 38):
+        fresh = Loader(toy.open(), spec.facts, spec.plan)
+        assert batch_digest(fresh.batch(step).digests()) == inorder[step]
+        assert batch_digest(loader.batch(step).digests()) == inorder[step]
+        fresh.close()
+    loader.close()
+
+
+def test_damage_that_is_met_ahead_is_an_error_of_its_batch(toy: Toy, tmp_path: Path) -> None:
+    copy = tmp_path / "store"
+    shutil.copytree(toy.uri, copy)
+    damaged = Toy(str(copy), toy.manifest, toy.other)
+    spec = damaged.spec()
+    for shard in spec.facts.partitions["crawl"].shards:
+        path = copy / shard.tokens.name
+        data = bytearray(path.read_bytes())
+        for group in shard.payload:
+            data[group.offset] ^= 1
+        path.chmod(0o644)
+        path.write_bytes(data)
+    loader = Loader(damaged.open(), spec.facts, spec.plan)
+    with pytest.raises(CheckFailed, match="row group"):
+        [loader.batch(step) for step in range(spec.plan.steps)]

@@ -124,5 +124,5 @@ def test_a_missing_shard_is_found_before_anything_starts(own: Toy, tmp_path: Pat
         (Path(own.uri) / shard.tokens.name).unlink()
     with pytest.raises(NotFound, match=shards[0].tokens.name) as gone:
         launch.launch(own.spec(*SHORT, "run.nproc=1"), nproc=1, log_dir=tmp_path)
-    assert "2 of 12 files" in gone.value.why
+    assert "2 of 16 files" in gone.value.why
     assert not own.open().list(f"runs/{spec.run_id}/")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from corpusmill.kernels.gather import IGNORED
 from training.config import Model
-from training.data import IGNORED
 from training.model import GPT, Layout, _dense_mask, count_parameters, flops_per_token, init_weights
 
 CONFIG = Model(dim=32, layers=2, heads=2, hidden=48)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +13,25 @@ import pytest
 
 from corpusmill.canonical import content_digest
 from corpusmill.errors import CheckFailed
+from corpusmill.kernels.gather import pieces_of
 from corpusmill.kernels.packing import pack_window
 from corpusmill.schema import tokens_schema
 from corpusmill.tokens import shards
+from corpusmill.tokens.mapped import MappedRows
+from corpusmill.tokens.row_group import RowGroup
 from corpusmill.tokens.tokenizer import Tokenizer, train_tokenizer
 from tests.corpusmill.tokens.test_tokenizer import SAMPLE
 
 
 def some_rows(rows: int, seq_len: int, dtype: str = "<u2", seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 60_000, (rows, seq_len + 1)).astype(dtype)
+
+
+def mapped_rows(path: Path, payload: Sequence[RowGroup], token_bytes: int, seq_len: int) -> MappedRows:
+    """One shard whose rows are one piece each."""
+    rows = sum(group.rows for group in payload)
+    pieces = pieces_of(np.arange(1, rows + 1), np.full(rows, seq_len + 1))
+    return MappedRows([payload], token_bytes, seq_len, lambda shard: path, lambda shard: pieces)
 
 
 @pytest.mark.parametrize(("rows", "seq_len", "dtype"), [(4096 * 2 + 300, 64, "<u2"), (300, 1024, "<u4"), (1, 2, "<u2")])
@@ -60,7 +72,7 @@ def test_writing_twice_gives_the_same_bytes(tmp_path):
 def test_shard_without_rows(tmp_path):
     shard = shards.write_token_shard(tmp_path / "shard", some_rows(0, 1024))
     assert (shard.rows, shard.payload) == (0, ())
-    mapped = shards.map_token_shard(tmp_path / "shard", [], 2, 1024)
+    mapped = mapped_rows(tmp_path / "shard", [], 2, 1024)
     assert len(mapped) == 0
     with pytest.raises(IndexError):
         mapped.rows(np.array([0]))
@@ -81,7 +93,7 @@ def test_pages_that_are_laid_out_otherwise_are_found_out(tmp_path, monkeypatch):
 def test_mapped_rows_are_the_rows_in_any_order(tmp_path, dtype):
     array = some_rows(1000, 32, dtype)
     shard = shards.write_token_shard(tmp_path / "shard", array, row_group_rows=128)
-    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, array.itemsize, 32)
+    mapped = mapped_rows(tmp_path / "shard", shard.payload, array.itemsize, 32)
     rng = np.random.default_rng(1)
     for _ in range(20):
         indices = rng.integers(0, 1000, rng.integers(0, 40))
@@ -94,8 +106,8 @@ def test_mapped_rows_are_the_rows_in_any_order(tmp_path, dtype):
 @pytest.mark.parametrize("wrong", [-1, 1000])
 def test_rows_outside_the_shard_are_refused(tmp_path, wrong):
     shard = shards.write_token_shard(tmp_path / "shard", some_rows(1000, 8))
-    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
-    with pytest.raises(IndexError, match="of a shard of 1000"):
+    mapped = mapped_rows(tmp_path / "shard", shard.payload, 2, 8)
+    with pytest.raises(IndexError, match="of 1000"):
         mapped.rows(np.array([5, wrong]))
 
 
@@ -104,7 +116,7 @@ def test_damaged_row_group_is_refused_and_the_others_are_not(tmp_path):
     data = bytearray((tmp_path / "shard").read_bytes())
     data[shard.payload[1].offset + 3000] ^= 1
     (tmp_path / "shard").write_bytes(data)
-    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
+    mapped = mapped_rows(tmp_path / "shard", shard.payload, 2, 8)
     mapped.rows(np.arange(500))
     for _ in range(2):  # once refused, it stays refused
         with pytest.raises(CheckFailed, match="row group 1 is damaged\nexpected crc32"):
@@ -117,7 +129,7 @@ def test_truncated_shard_is_refused(tmp_path):
     shard = shards.write_token_shard(tmp_path / "shard", some_rows(1000, 8))
     (tmp_path / "shard").write_bytes((tmp_path / "shard").read_bytes()[:9000])
     with pytest.raises(CheckFailed, match="9000 bytes, but its row groups end at byte 18"):
-        shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 8)
+        mapped_rows(tmp_path / "shard", shard.payload, 2, 8).rows(np.array([3]))
 
 
 def test_documents_come_back_from_packed_and_mapped_rows(tmp_path):
@@ -135,7 +147,7 @@ def test_documents_come_back_from_packed_and_mapped_rows(tmp_path):
         pad_id=encoder.eos_id,
     )
     shard = shards.write_token_shard(tmp_path / "shard", packed.tokens)
-    mapped = shards.map_token_shard(tmp_path / "shard", shard.payload, 2, 64)
+    mapped = mapped_rows(tmp_path / "shard", shard.payload, 2, 64)
     pieces: dict[bytes, list[str]] = {doc_id: [] for doc_id in documents}
     for row, lens, refs in zip(
         mapped.rows(np.arange(len(mapped))),

@@ -1,0 +1,1 @@
+"""Reading packed rows, beside a raw memory map."""
