@@ -76,8 +76,23 @@ def flags() -> NDArray[np.bool_]:
 
 
 def composed_text(text: str) -> str:
-    """Normal form C of one text."""
-    return text if unicodedata.is_normalized("NFC", text) else _composed(text)
+    """Normal form C of one text: where composing characters are few, only what is around them is looked at."""
+    codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    places = np.flatnonzero(flags()[np.minimum(codes, len(flags()) - 1)])
+    if len(places) * SPARSE > len(text):
+        if unicodedata.is_normalized("NFC", text):
+            return text
+        if _LATER.search(text):
+            return RUN.sub(lambda match: unicodedata.normalize("NFC", match.group()), text)
+        return unicodedata.normalize("NFC", text)
+    parts, at = [], 0
+    starts = places[np.diff(places, prepend=-2) > 1]
+    ends = places[np.diff(places, append=len(text) + 1) > 1] + 1
+    for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        begin = max(first - 1, at)  # with the character before them
+        parts += [text[at:begin], unicodedata.normalize("NFC", text[begin:end])]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def composed(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, list[int]]:
@@ -96,25 +111,6 @@ def composed(text: pa.LargeStringArray) -> tuple[pa.LargeStringArray, list[int]]
         if (made := composed_text(given)) != given:
             changed[row] = made.encode()
     return replaced(text, changed), list(changed)
-
-
-def _composed(text: str) -> str:
-    """Normal form C of a text that is not in it: where composing characters are few, only what is around them is looked
-    at."""
-    codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
-    places = np.flatnonzero(flags()[np.minimum(codes, len(flags()) - 1)])
-    if len(places) * SPARSE > len(text):
-        if _LATER.search(text):
-            return RUN.sub(lambda match: unicodedata.normalize("NFC", match.group()), text)
-        return unicodedata.normalize("NFC", text)
-    parts, at = [], 0
-    starts = places[np.diff(places, prepend=-2) > 1]
-    ends = places[np.diff(places, append=len(text) + 1) > 1] + 1
-    for first, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        begin = max(first - 1, at)  # with the character before them
-        parts += [text[at:begin], unicodedata.normalize("NFC", text[begin:end])]
-        at = end
-    return "".join([*parts, text[at:]])
 
 
 def replaced(text: pa.LargeStringArray, by: dict[int, bytes]) -> pa.LargeStringArray:
