@@ -31,7 +31,7 @@ RECORDS = pa.schema(
         pa.field("file", pa.string()),  # locator of its file, where that is not the shard's
         _required("record_type", pa.string()),  # response | revisit | resource | conversion; row | page | file; unknown
         pa.field("url", pa.string()),
-        pa.field("date", pa.string()),  # WARC-Date as written
+        pa.field("date", pa.string()),  # RFC 3339 in UTC: 2020-01-31T10:00:00Z, perhaps with a fraction of a second
         pa.field("status", pa.int32()),
         pa.field("mime", pa.string()),  # from sniffing and the declared type together; lower case, no parameters
         _required("payload_bytes", pa.int64()),  # after transfer and content decoding
@@ -39,7 +39,7 @@ RECORDS = pa.schema(
         pa.field("charset", pa.string()),
         pa.field("charset_origin", pa.string()),  # bom | header | meta | detected | default
         pa.field("source_id", pa.string()),  # its name in the source: id of a row, path in a tree, position in a crawl
-        pa.field("licence", pa.string()),  # of source files: an SPDX expression
+        pa.field("licence", pa.string()),  # of source files: an SPDX expression; of rows: as they state it
         pa.field("doc_id", DOC_ID),  # null if the record gave no document
         pa.field("stage", pa.string()),  # acquire | extract: where the record ended; null if it gave a document
         pa.field("reason", pa.string()),
@@ -52,7 +52,7 @@ DOCUMENTS = pa.schema(
     [
         _required("doc_id", DOC_ID),
         pa.field("url", pa.string()),
-        pa.field("date", pa.string()),
+        pa.field("date", pa.string()),  # as in records
         _required("offset", pa.int64()),
         pa.field("file", pa.string()),  # as in records
         pa.field("charset", pa.string()),
@@ -64,8 +64,12 @@ DOCUMENTS = pa.schema(
         ),  # lines | resiliparse | trafilatura | plain | fusion; without HTML: wet, text, or the kind of source
         pa.field("source_id", pa.string()),  # as in records
         pa.field("code_language", pa.string()),  # of source files, by Pygments' short names
-        pa.field("licence", pa.string()),  # of source files: an SPDX expression
-        pa.field("title", pa.string()),  # this and the following: as stated by the page itself (extractor/meta.py)
+        pa.field("licence", pa.string()),  # as in records
+        pa.field("columns", pa.string()),  # a JSON object: further columns of a row that the recipe names
+        pa.field(
+            "title", pa.string()
+        ),  # this and the following: as stated by the page itself (extractor/meta.py); title
+        # and author of rows: as they state them
         pa.field("author", pa.string()),  # names, separated by commas
         pa.field("published", pa.string()),  # YYYY-MM-DD
         pa.field("canonical", pa.string()),  # absolute URL
@@ -175,6 +179,12 @@ REJECTS = pa.schema(
         _required("order", pa.binary(8)),  # seeded hash of the document or record: the sample has the smallest ones
         pa.field("doc_id", DOC_ID),
         pa.field("url", pa.string()),
+        pa.field("source_id", pa.string()),  # this and the following five: as in documents
+        pa.field("date", pa.string()),
+        pa.field("title", pa.string()),
+        pa.field("author", pa.string()),
+        pa.field("licence", pa.string()),
+        pa.field("columns", pa.string()),
         _required("locator", pa.string()),
         _required("offset", pa.int64()),
         pa.field("language", pa.string()),
@@ -199,6 +209,19 @@ REASONS = pa.schema(
     ]
 )
 """Every reason for which documents of a dataset ended."""
+
+COLUMNS = pa.schema(
+    [
+        _required("source", pa.string()),
+        _required("column", pa.string()),  # or a field of its records, as WARC-Date
+        _required("type", pa.string()),  # as in the first file that has it; empty if no row has a value
+        pa.field("becomes", pa.string()),  # the field of documents; null = it is left out
+        _required("values", pa.int64()),  # rows that have one
+        _required("unreadable", pa.int64()),  # of these: null in documents, since they have no form
+        pa.field("example", pa.string()),  # the first unreadable one
+    ]
+)
+"""Columns of the sources' rows, and what became of them: those that were left out, too."""
 
 LINEAGE = pa.schema(
     [

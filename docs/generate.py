@@ -42,6 +42,7 @@ SCHEMAS = {
     "perplexity": schema.PERPLEXITY,
     "decisions": schema.DECISIONS,
     "rejects": schema.REJECTS,
+    "columns": schema.COLUMNS,
     "reasons": schema.REASONS,
     "lineage": schema.LINEAGE,
     "contamination": schema.CONTAMINATION,

@@ -21,6 +21,8 @@ from tasks.units import Done, content_of, once
 
 REJECTS_PER_REASON = 20
 TEXT_CHARS = 2000
+SHOWN = ("url", "source_id", "date", "title", "author", "licence", "columns")
+"""Columns of documents that go with the sample."""
 
 
 def decide_shard(number: int, shard: Shard, found: Sequence[Receipt], recipe: Recipe, store: Store) -> Done:
@@ -78,22 +80,21 @@ def _decide(unit: Unit, number: int, shard: Shard, found: Sequence[Receipt], rec
 
 
 def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, store: Store) -> pa.Table:
-    documents = store.table(shard.documents.outputs["documents"], columns=["url", "offset", "file"])
+    documents = store.table(shard.documents.outputs["documents"], columns=["offset", "file", *SHOWN])
     languages = store.table(shard.attribute("language"), columns=["language"]).column("language")
-    urls, offsets, files = (documents.column(name) for name in ("url", "offset", "file"))
     ended = ((row["stage"], row["reason"], row["doc_id"], i) for i, row in enumerate(decisions) if row["reason"])
     picked = []
     for stage, reason, order, i in _smallest(ended, recipe.seed):
         row = decisions[i]
         shown = {name: row[name] for name in ("doc_id", "value", "bound", "keeper", "similarity", "benchmark")}
-        place = {"url": urls[i].as_py(), "offset": offsets[i].as_py(), "language": languages[i].as_py()}
-        place["locator"] = shard.place_in(files[i].as_py())
+        place = {**documents.slice(i, 1).to_pylist()[0], "language": languages[i].as_py()}
+        place["locator"] = shard.place_in(place.pop("file"))
         picked.append({"stage": stage, "reason": reason, "order": order, "row": i, **shown, **place})
     texts = _heads(shard, {reject["row"] for reject in picked}, store)
     for reject in picked:
         reject["text"] = texts[reject.pop("row")]
-    columns = ["offset", "url", "stage", "reason", "file"]
-    records = store.table(shard.documents.outputs["records"], columns=columns).to_pylist()
+    known = ("offset", "url", "date", "source_id", "licence")
+    records = store.table(shard.documents.outputs["records"], columns=[*known, "stage", "reason", "file"]).to_pylist()
     lost = (
         (row["stage"], row["reason"], f"{shard.place}:{row['offset']}:{i}".encode(), i)
         for i, row in enumerate(records)
@@ -101,7 +102,7 @@ def _rejects(shard: Shard, decisions: list[dict[str, Any]], recipe: Recipe, stor
     )
     for stage, reason, order, i in _smallest(lost, recipe.seed):
         row = records[i]
-        place = {"url": row["url"], "offset": row["offset"], "locator": shard.place_in(row["file"])}
+        place = {**{name: row[name] for name in known}, "locator": shard.place_in(row["file"])}
         picked.append({"stage": stage, "reason": reason, "order": order, **place})
     picked.sort(key=lambda reject: (reject["stage"], reject["reason"], reject["order"]))
     return pa.Table.from_pylist(picked, schema=schema.REJECTS)  # keepers: when all are known, at publication

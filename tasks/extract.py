@@ -43,7 +43,7 @@ REMEMBERED = 2000
 _PLACE = ("url", "date", "offset", "file", "source_id", "licence")
 _KNOWN = (*_PLACE, "charset", "charset_origin", "payload_bytes", "payload_digest")
 RECORD_FIELDS = (*_KNOWN, "record_type", "status", "mime")
-DOCUMENT_FIELDS = (*_KNOWN, "code_language")
+DOCUMENT_FIELDS = (*_KNOWN, "code_language", "title", "author", "columns")
 
 
 def extract_file(source: SourceUnit, recipe: Recipe, store: Store) -> tuple[Done, Done]:

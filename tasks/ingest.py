@@ -26,6 +26,7 @@ from tasks import acquire, changed, extract, origins, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.acquire.listing import reported
 from tasks.acquire.small_files import together
+from tasks.columns import columns_of
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
@@ -215,8 +216,10 @@ def publish(
     """
     made = [receipt for _, _, receipt in receipts]
     lineage = _lineage(receipts)
-    unit = stages.INGEST.unit({}, (content_digest(lineage),))
-    tables = once(store, unit, lambda: store.commit(unit, {"lineage": store.draft_table(lineage)})).receipt.outputs
+    named = {"lineage": lineage, "columns": columns_of((source, receipt) for receipt in made)}
+    unit = stages.INGEST.unit({}, tuple(content_digest(table) for table in named.values()))
+    drafts = {name: store.draft_table(table) for name, table in named.items()}
+    tables = once(store, unit, lambda: store.commit(unit, drafts)).receipt.outputs
     what = recipe.what()
     snapshots = {**head.snapshots, source: tuple(sorted({*head.snapshots.get(source, ()), snapshot}))}
     manifest = Manifest(

@@ -34,6 +34,7 @@ from corpusmill.store import Output, Receipt, Store
 from corpusmill.tokens.row_group import RowGroup
 from tasks import decide, dedup, extract, stages
 from tasks.acquire import notices
+from tasks.columns import columns_of
 from tasks.judge import groups
 from tasks.shards import Shard
 from tasks.tally import check_funnel, funnel_row
@@ -112,11 +113,14 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
 def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
     lineage, said = _lineage(parts.trail), canonical_json(rules_to_json(rules))
     reasons = _reasons(parts.trail)
+    columns = columns_of((shard.source, shard.documents) for shard in parts.shards)
     config = {"rejects": decide.REJECTS_PER_REASON, "rules": sha256(said), "reasons": content_digest(reasons)}
+    config["columns"] = content_digest(columns)
     unit = stages.PUBLISH.unit(config, (content_digest(lineage),))
 
     def work() -> Receipt:
         tables = {
+            "columns": store.draft_table(columns),
             "contamination": store.draft_table(_contamination(parts.shards, store)),
             "lineage": store.draft_table(lineage),
             "reasons": store.draft_table(reasons),

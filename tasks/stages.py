@@ -57,7 +57,7 @@ SIZES = Stage("sizes", 1, "Requests the sizes of listed files from servers, once
 SOURCE = Stage("source", 5, "Records the digests of source files when they were read.")
 EXTRACT = Stage(
     "extract",
-    7,
+    8,
     "Reads a source file, with one outcome per record, and extracts the main text of its pages.",
     rows=("acquire", "extract"),
 )
@@ -104,12 +104,12 @@ _PASSAGES = (
 LINES = Stage("lines", 1, "Marks lines or paragraphs that many documents have.", parts=_PASSAGES)
 SUBSTRINGS = Stage("substrings", 1, "Marks long runs of words that several documents have.", parts=_PASSAGES)
 HELDOUT = Stage("heldout", 2, "Finds the documents that equal a held-out one or are near one, over all shards.")
-DECIDE = Stage("decide", 4, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
+DECIDE = Stage("decide", 5, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
 TOKENIZER = Stage("tokenizer", 2, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
 PACK = Stage("pack", 4, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
 LEAKS = Stage("leaks", 2, "Compares what was packed to train on with what was packed as held out, over all shards.")
-PUBLISH = Stage("publish", 4, "Writes the tables that the manifest names, and the manifest.")
-INGEST = Stage("ingest", 1, "Writes the lineage of a snapshot's documents, and their manifest.")
+PUBLISH = Stage("publish", 5, "Writes the tables that the manifest names, and the manifest.")
+INGEST = Stage("ingest", 2, "Writes the lineage of a snapshot's documents, and their manifest.")
 
 STAGES = (
     SIZES,
@@ -173,7 +173,9 @@ REASONS: dict[str, Reason] = {
     "truncated": Reason("acquire", "fault", "The file ends inside the record."),
     "damaged": Reason("acquire", "fault", "The record cannot be read: broken compression or headers."),
     "unsupported_encoding": Reason("acquire", "fault", "The payload is compressed in an unknown format."),
-    "bad_encoding": Reason("acquire", "fault", "The payload does not match its transfer or content encoding."),
+    "bad_encoding": Reason(
+        "acquire", "fault", "The payload does not match its transfer or content encoding, or a row's text is not UTF-8."
+    ),
     "too_large": Reason(
         "acquire",
         "policy",

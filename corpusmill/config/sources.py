@@ -73,13 +73,23 @@ class Files(Folder):
     files: Literal["warc", "wet"] = "warc"
 
 
+def usual(what: str, *names: str) -> Any:
+    """The name of an optional column; one of the usual name is taken where the recipe gives none."""
+    return Field(None, description=f"Column with the {what}; if absent, `{'`, else `'.join(names)}`.")
+
+
 class Rows(Folder):
-    """A source whose files have rows, and the meaning of their columns."""
+    """A source whose files have rows, and the meaning of their columns. `a.b` is column b within column a."""
 
     text: str = Field("text", description="Column with the text.")
-    id: str | None = Field(None, description="Column with the row's own id.")
-    url: str | None = Field(None, description="Column with the URL.")
-    date: str | None = Field(None, description="Column with the date.")
+    id: str | None = usual("row's own id", "id")
+    url: str | None = usual("URL", "url")
+    date: str | None = usual("date, which is stored in one form", "date")
+    title: str | None = usual("title", "title")
+    author: str | None = usual("author or authors", "author")
+    licence: str | None = usual("licence", "licence", "license")
+    columns: Strings = Field((), description="Further columns to keep with each document; others are counted.")
+    day_first: bool = Field(False, description="Whether 03/04/2020 is in April.")
 
 
 class Jsonl(Rows):

@@ -11,6 +11,8 @@ from corpusmill.errors import NotFound, UsageError
 from corpusmill.store import Store
 
 WIDTH = 110
+OWN = (("id", "source_id"), *((name, name) for name in ("date", "title", "author", "licence", "columns")))
+"""What a row says of itself, and the field it is in."""
 BAR = "  | "
 EXCERPT_LINES = 8
 """Lines of a text that are shown; what is cut off is marked."""
@@ -65,6 +67,7 @@ def _one(row: Mapping[str, Any]) -> str:
     for name in ("language", "benchmark", "keeper"):
         if row[name]:
             facts.append(f"{name} {row[name]}")
+    facts += [f"{name} {plain(row[field])[:WIDTH]}" for name, field in OWN if row.get(field)]
     if row["similarity"] is not None:
         facts.append(f"similarity {row['similarity']:.3f}")
     lines.append("  " + "; ".join(facts))

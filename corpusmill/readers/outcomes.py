@@ -67,7 +67,10 @@ class Outcome:
         extractor: what made `text`: wet (a conversion record), text (a plain-text payload), or a source's name for it.
         source_id: the document's own name in its source: id of a row, path in a tree, place in a crawl.
         code_language: of a source file.
-        licence: of a source file, as an SPDX expression.
+        licence: of a source file, as an SPDX expression; of a row, as it states it.
+        date: in its form (`dates.instant`).
+        title, author: of a row, as it states them; those of a page are found when it is extracted.
+        columns: further columns of a row that the recipe names, as a JSON object.
         file: locator of the file it is in, where that is not the unit's own.
     """
 
@@ -89,6 +92,9 @@ class Outcome:
     source_id: str | None = None
     code_language: str | None = None
     licence: str | None = None
+    title: str | None = None
+    author: str | None = None
+    columns: str | None = None
     file: str | None = None
     stage: str | None = None
     reason: str | None = None
@@ -109,7 +115,7 @@ def outcomes(
     facts = FileFacts() if facts is None else facts
     for record in read_records(source, max_payload_bytes=limit, verify_digests=verify, facts=facts):
         try:
-            found = outcome(record, options)
+            found = outcome(record, options, facts)
         except Exception as err:
             found = crashed(err, facts, offset=record.offset, index=record.index, record_type=record.type)
         yield found
@@ -133,11 +139,12 @@ def crashed(err: Exception, facts: FileFacts, **place: Any) -> Outcome:
     return Outcome(**place, stage="extract", reason="crashed")
 
 
-def outcome(record: RawRecord, options: ReadOptions) -> Outcome:
-    """What comes of one record."""
+def outcome(record: RawRecord, options: ReadOptions, facts: FileFacts) -> Outcome:
+    """What comes of one record; `facts` count dates that have no form."""
     declared = _declared(record)
     url = _clean(record.url)
-    place = (record.offset, record.index, record.type, url, _clean(record.date), record.http.status)
+    date = facts.date("WARC-Date", record.date)
+    place = (record.offset, record.index, record.type, url, date, record.http.status)
     reason = _early_reason(record) or (options.urls.reason(url) if options.urls else None)
     if reason is not None:
         return Outcome(*place, media_type(declared), len(record.payload), stage=STAGE, reason=reason)

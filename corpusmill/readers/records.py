@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from corpusmill.readers.dates import instant
 from corpusmill.readers.digests import digest_is_wrong
 from corpusmill.readers.headers import HttpHead, media_type, split_http
+from corpusmill.readers.text import clean_text
 
 CONTENT_TYPES = ("response", "revisit", "resource", "conversion")
 """Record types that hold a page or stand for one; all others are counted as `not_content`."""
 
 MAX_FAULTS_LISTED = 100
+MAX_COLUMNS, OTHER_COLUMNS = 1000, "(other columns)"
+"""Columns of a file that are counted by name, and the name of what comes behind them."""
+EXAMPLE_CHARS = 100
 NO_HTTP = HttpHead()
 
 RecordFault = Literal["truncated", "damaged", "too_large"]
@@ -47,6 +52,36 @@ class RawRecord:
 
 
 @dataclass
+class ColumnFacts:
+    """A column of a file, or a field of its records.
+
+    Attributes:
+        type: as the file has it; empty where no value was seen.
+        becomes: the field of documents that it fills; None: it is left out.
+        values: how many there are.
+        unreadable: those of them that have no form: they are null in documents.
+        example: the first of these.
+    """
+
+    type: str
+    becomes: str | None
+    values: int = 0
+    unreadable: int = 0
+    example: str | None = None
+
+    def unread(self, value: str) -> None:
+        """Count a value that has no form."""
+        self.unreadable += 1
+        if self.example is None:
+            self.example = clean_text(value[:EXAMPLE_CHARS])[0]
+
+    def add(self, other: ColumnFacts) -> None:
+        """Count what another part of the source has in this column."""
+        self.type, self.example = self.type or other.type, other.example if self.example is None else self.example
+        self.values, self.unreadable = self.values + other.values, self.unreadable + other.unreadable
+
+
+@dataclass
 class FileFacts:
     """What reading says about a file besides its content records; filled while it is read."""
 
@@ -58,6 +93,9 @@ class FileFacts:
     counts: Counter[str] = field(default_factory=Counter)
     """`empty_file`, `truncated`, `damaged`, `crashed`, `wrong_digest` (places), `wrong_length` (repaired),
     `cut_by_crawler` (WARC-Truncated); `template:NAME`, of wikitext, that gave no text."""
+
+    columns: dict[str, ColumnFacts] = field(default_factory=dict)
+    """Columns by name."""
 
     def fault(self, offset: int, reason: str, error: str = "") -> None:
         """Note a broken place; `error` is the kind of what was raised there."""
@@ -72,6 +110,27 @@ class FileFacts:
         self.counts.update(other.counts)
         for fault in other.faults[: MAX_FAULTS_LISTED - len(self.faults)]:
             self.faults.append({"file": file, **fault})
+        for name, column in other.columns.items():
+            self.column(name, column.type, column.becomes).add(column)
+
+    def column(self, name: str, kind: str, becomes: str | None) -> ColumnFacts:
+        """The facts of a column, to be added to."""
+        name = clean_text(name[:EXAMPLE_CHARS])[0]
+        if name not in self.columns and len(self.columns) >= MAX_COLUMNS:
+            name, kind, becomes = OTHER_COLUMNS, "", None
+        found = self.columns.setdefault(name, ColumnFacts(kind, becomes))
+        found.type = found.type or kind
+        return found
+
+    def date(self, name: str, text: str | None) -> str | None:
+        """A date in its form (`dates.instant`); None, and counted, where it has none."""
+        if not text:
+            return None
+        form, counted = instant(text), self.column(name, "string", "date")
+        counted.values += 1
+        if form is None:
+            counted.unread(text)
+        return form
 
     def as_dict(self) -> dict[str, object]:
         """For a receipt."""
@@ -80,6 +139,7 @@ class FileFacts:
             "not_content": dict(sorted(self.not_content.items())),
             "faults": list(self.faults),
             "counts": dict(sorted(self.counts.items())),
+            "columns": {name: asdict(column) for name, column in sorted(self.columns.items())},
         }
 
 

@@ -32,17 +32,24 @@ def clean_text(text: str) -> tuple[str, int]:
     """
     if text.isascii() and text.isprintable():  # a URL, a date
         return text, 0
+    cleaned, repairs, _ = clean_utf8(text)
+    return cleaned, repairs
+
+
+def clean_utf8(text: str) -> tuple[str, int, bytes]:
+    """As `clean_text`, and the UTF-8 of the clean text."""
     repairs = 0
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:
         text, repairs = _without_surrogates(text)
         data = text.encode("utf-8")
+    cleaned = text
     if has_controls(data):
         cleaned = text.translate(_TABLE)
         repairs += len(text) - len(cleaned)
-        text = cleaned
-    return tidy_ends(text), repairs
+    cleaned = tidy_ends(cleaned)
+    return cleaned, repairs, data if cleaned is text else cleaned.encode("utf-8")
 
 
 def unescaped(text: str) -> str:

@@ -17,22 +17,32 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from corpusmill.dataset.card import card
 from corpusmill.dataset.funnel import FunnelRow
 from corpusmill.dataset.manifest import Manifest
+from corpusmill.dataset.rejects import OWN, plain
 
 SAMPLE_REASONS = 12
 SAMPLE_TEXT = 280
 
 
 def show_dataset(
-    name: str, digest: str, manifest: Manifest, store_uri: str, rejects: Iterable[Mapping[str, Any]]
+    name: str,
+    digest: str,
+    manifest: Manifest,
+    store_uri: str,
+    rejects: Iterable[Mapping[str, Any]],
+    columns: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """All artifacts of a finished build: `funnel`, `dataset-card`, `rejects-sample`, `manifest`.
+    """All artifacts of a finished build: `funnel`, `dataset-card`, `rejects-sample`, `columns` if there are any, and
+    `manifest`.
 
     Args:
         rejects: rows of `schema.REJECTS`; the first of each reason is shown.
+        columns: rows of `schema.COLUMNS`.
     """
     create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {name}@{digest[:12]}")
     create_markdown_artifact(key="dataset-card", markdown=card(manifest, digest))
     create_markdown_artifact(key="rejects-sample", markdown=rejects_sample(rejects))
+    if columns:
+        create_table_artifact(key="columns", table=columns_table(columns), description="Columns of the sources' rows")
     create_link_artifact(
         key="manifest",
         link=manifest_link(store_uri, name, digest),
@@ -51,6 +61,11 @@ def _reasons(row: FunnelRow) -> str:
     return ", ".join(f"{reason} {ended.docs:,}" for reason, ended in row.by_frequency)
 
 
+def columns_table(columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row per column, those that are left out too; what cannot be printed of names and values is a space."""
+    return [{key: plain(value) if isinstance(value, str) else value for key, value in row.items()} for row in columns]
+
+
 def rejects_sample(rejects: Iterable[Mapping[str, Any]]) -> str:
     """The first rejected document of each reason, as text in fences."""
     chosen: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -62,7 +77,9 @@ def rejects_sample(rejects: Iterable[Mapping[str, Any]]) -> str:
         return "# Rejected documents\n\nNone: every document was kept."
     lines = ["# Rejected documents", "", "One of each reason. More: `mill rejects`.", ""]
     for (stage, reason), row in chosen.items():
-        shown = f"{row['locator']} at byte {row['offset']:,}\n{(row['text'] or '')[:SAMPLE_TEXT]}".strip()
+        own = "; ".join(f"{name} {str(row[field])[:SAMPLE_TEXT]}" for name, field in OWN if row.get(field))
+        place = f"{row['locator']} at byte {row['offset']:,}" + (f"; {own}" if own else "")
+        shown = f"{place}\n{(row['text'] or '')[:SAMPLE_TEXT]}".strip()
         lines += [f"## {stage}: {reason}", "", *fenced(shown), ""]
     return "\n".join(lines)
 

@@ -144,7 +144,10 @@ def _outcome(place: Place, data: bytes, options: ReadOptions, facts: FileFacts) 
     found = next(outcomes(BytesIO(data), options, own), None) if data else None
     for name, count in own.counts.items():
         facts.counts[name] += count
+    for name, column in own.columns.items():
+        facts.column(name, column.type, column.becomes).add(column)
     if found is None:  # a request, or nothing at all, where the index promises a page
         reason = "truncated" if len(data) < place.length else "damaged"
-        return ended(reason, offset=place.offset, record_type="unknown", url=place.url, date=place.date, **known)
+        date = facts.date("timestamp", place.date)
+        return ended(reason, offset=place.offset, record_type="unknown", url=place.url, date=date, **known)
     return replace(found, offset=place.offset + found.offset, **known)

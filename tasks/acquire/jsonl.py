@@ -1,23 +1,31 @@
-"""JSON lines: one object with text a line, plain or compressed. Plain files are cut at newlines, 256 MiB a unit."""
+"""JSON lines: one object with text a line, plain or compressed. Plain files are cut at newlines, 256 MiB a unit.
+
+A file that holds one array, or objects over many lines, is read too, from its beginning to its end by its first unit.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
-from corpusmill.config import Jsonl, Rows
+from corpusmill.config import Jsonl
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
+from tasks.acquire import rows
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.names import PACKED
-from tasks.acquire.streams import Line, lines, pieces, ranged
-from tasks.acquire.texts import cell, document, ended
+from tasks.acquire.objects import HEAD_BYTES, are_objects, objects
+from tasks.acquire.rows import RowReader
+from tasks.acquire.streams import Damage, Line, lines, pieces, ranged
+from tasks.acquire.texts import ended
 from tasks.acquire.units import SourceUnit
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ()
 CUT = r"\.(jsonl|ndjson|json)$"
 """Compressed files cannot be entered in the middle: one unit each."""
@@ -32,30 +40,61 @@ def plan(name: str, config: Jsonl, seed: int) -> list[SourceUnit]:
     return listed(name, config, seed, "jsonl", reads=NAMES, cut=CUT)
 
 
-def reading(config: Rows) -> dict[str, object]:
+def reading(config: Jsonl) -> dict[str, object]:
     """Which columns are read."""
-    return {"version": VERSION, "text": config.text, "id": config.id, "url": config.url, "date": config.date}
+    return {**rows.reading(config), "version": VERSION}
 
 
 def read(unit: SourceUnit, file: Fetched, config: Jsonl, options: ReadOptions, facts: FileFacts) -> Iterator[Outcome]:
     """One outcome for every line that begins in the unit; blank lines are counted only."""
     facts.bytes = file.size
-    begin, stream = (0, pieces(file.path)) if unit.blocks == 1 else ranged(file.path, unit.begin, unit.end)
-    # JSON writes a character in up to 6 bytes; twice the bound covers real text, and the text itself is judged again.
-    for line in lines(stream, 2 * options.max_payload_bytes + OTHER_COLUMNS_BYTES, begin):
+    reader = RowReader(config, options, facts, "jsonl")
+    for line in _lines(unit, file.path, 2 * options.max_payload_bytes + OTHER_COLUMNS_BYTES):
         if line.fault is None and not line.data.removeprefix(BOM).strip():
             facts.not_content["blank_line"] += 1
             continue
         if line.fault in ("truncated", "damaged", "bomb"):
             facts.fault(line.offset, line.fault)
         try:
-            outcome = _outcome(line, config, options)
+            outcome = _outcome(line, reader)
         except Exception as err:
             outcome = crashed(err, facts, offset=line.offset, record_type="row", payload_bytes=line.size)
         yield outcome
+    reader.done()
 
 
-def _outcome(line: Line, config: Rows, options: ReadOptions) -> Outcome:
+def _lines(unit: SourceUnit, path: Path, limit: int) -> Iterator[Line]:
+    """The lines of a unit. JSON writes a character in up to 6 bytes; twice the bound of a text covers real ones, and
+    the text itself is judged again."""
+    head, stream = _peeked(pieces(path))
+    if are_objects(head.removeprefix(BOM)):
+        return objects(stream, limit) if unit.block == 0 else iter(())
+    begin = 0
+    if unit.blocks > 1:
+        begin, stream = ranged(path, unit.begin, unit.end)
+    return lines(stream, limit, begin)
+
+
+def _peeked(stream: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes of a stream, and the stream from its beginning."""
+    head, damage = [], []
+    try:
+        for piece in stream:
+            head.append(piece)
+            if sum(map(len, head)) >= HEAD_BYTES:
+                break
+    except Damage as err:
+        damage.append(err)
+
+    def rest() -> Iterator[bytes]:
+        if damage:
+            raise damage[0]
+        yield from stream
+
+    return b"".join(head), chain(head, rest())
+
+
+def _outcome(line: Line, reader: RowReader) -> Outcome:
     place: dict[str, Any] = {"offset": line.offset, "record_type": "row", "mime": "application/json"}
     if line.fault:
         return ended(line.fault, **place, payload_bytes=line.size)
@@ -65,24 +104,5 @@ def _outcome(line: Line, config: Rows, options: ReadOptions) -> Outcome:
         return ended("bad_row", **place, payload_bytes=line.size)
     if not isinstance(row, dict):
         return ended("bad_row", **place, payload_bytes=line.size)
-    return row_outcome(row, line.size, config, options, extractor="jsonl", **place)
-
-
-def row_outcome(row: dict[str, Any], size: int, config: Rows, options: ReadOptions, **place: Any) -> Outcome:
-    """The outcome of a row by the columns that the recipe names.
-
-    Args:
-        row: column -> value.
-        size: payload bytes to count where there is no text.
-        config: which column is what.
-        options: bounds.
-        place: fields of Outcome.
-    """
-    known = {
-        field: cell(row.get(column)) if column is not None else None
-        for field, column in (("source_id", config.id), ("url", config.url), ("date", config.date))
-    }
-    text = row.get(config.text)
-    if not isinstance(text, str):
-        return ended("no_text_column", **known, **place, payload_bytes=size)
-    return document(text, options, **known, **place)
+    reader.count(row)
+    return reader.outcome(row, line.size, **place)

@@ -245,7 +245,7 @@ def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions, f
     place |= {
         "source_id": cell(root.findtext("id")),
         "url": cell(wiki.url(title)),
-        "date": cell(root.findtext("revision/timestamp")),
+        "date": facts.date("timestamp", root.findtext("revision/timestamp")),
     }
     namespace = signed_number((root.findtext("ns") or "0").strip())
     if namespace is None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,8 +27,8 @@ from tasks.stages import REASONS
 LIBRARIES: tuple[str, ...] = ()  # the module is known by the digest of its file and its package's version
 
 TEXTS = (
-    "record_type", "url", "date", "mime", "charset", "charset_origin", "html", "text", "extractor", "source_id",
-    "code_language", "licence", "file", "stage", "reason",
+    "record_type", "url", "mime", "charset", "charset_origin", "html", "text", "extractor", "source_id",
+    "code_language", "licence", "title", "author", "columns", "file", "stage", "reason",
 )  # fmt: skip
 NUMBERS = {"offset": MOST, "index": MOST, "status": 2**31 - 1, "payload_bytes": MOST, "repairs": MOST}
 
@@ -63,10 +64,12 @@ def read(
     Raises:
         UsageError: it gave something else than outcomes.
     """
-    return map(partial(_checked, config.module), plugins.module(config.module).read(unit, file, config, options, facts))
+    return map(
+        partial(_checked, config.module, facts), plugins.module(config.module).read(unit, file, config, options, facts)
+    )
 
 
-def _checked(module: str, outcome: Any) -> Outcome:
+def _checked(module: str, facts: FileFacts, outcome: Any) -> Outcome:
     """The outcome, if it can be stored and has one end; its texts are cleaned.
 
     Raises:
@@ -87,4 +90,6 @@ def _checked(module: str, outcome: Any) -> Outcome:
         raise ValueError("expected one of text (with extractor), html and reason")
     if outcome.reason is not None and REASONS[outcome.reason].row != outcome.stage:
         raise ValueError("expected a reason of its row")
-    return replace(outcome, **cleaned)
+    if outcome.columns is not None and not isinstance(json.loads(outcome.columns), dict):
+        raise ValueError("expected columns as a JSON object")
+    return replace(outcome, **cleaned, date=facts.date("date", outcome.date))

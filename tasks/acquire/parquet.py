@@ -1,31 +1,43 @@
 """Parquet files as Hugging Face data sets lie on disk: one text a row. A unit is some 256 MiB of row groups.
 
 Row groups are dealt to the blocks evenly by number, not by their first byte: asking for that builds the metadata of
-columns, and Arrow ends the process where those are broken.
+columns, and Arrow ends the process where those are broken. Batches are bounded by what the largest page may give, and
+converted column by column; where that fails, value by value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corpusmill.config import Parquet
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
+from corpusmill.readers.parquet_layout import Chunk, largest_page, row_groups
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import jsonl
+from tasks.acquire import rows
+from tasks.acquire.arrow_values import is_text, values
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
+from tasks.acquire.rows import RowReader
+from tasks.acquire.streams import MAX_RATIO
 from tasks.acquire.texts import ended
 from tasks.acquire.units import SourceUnit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("pyarrow",)
 NAMES = re.compile(r"\.(parquet|parq|pq)$", re.IGNORECASE)
-BATCH_ROWS = 1024
+BATCH_ROWS, UNKNOWN_ROWS = 256, 16
+BATCH_BYTES = 48 * 2**20
+"""What a batch may hold at most: rows at once are so many that the largest value of the largest page in each fits."""
+MAX_PAGE = 96 * 2**20
+"""Bytes of a page when it is unpacked; writers make pages of 1 MiB. It is held as a whole, twice."""
+FREE_BYTES = 64 * 2**20
+"""Text that any file may give; beyond it, and 1,000 times the bytes of the file, rows are `bomb`."""
 MAX_LOST = 10**7  # a broken footer may promise any number of rows
 
 
@@ -36,7 +48,7 @@ def plan(name: str, config: Parquet, seed: int) -> list[SourceUnit]:
 
 def reading(config: Parquet) -> dict[str, object]:
     """Which columns are read."""
-    return {**jsonl.reading(config), "version": VERSION}
+    return {**rows.reading(config), "version": VERSION}
 
 
 def read(unit: SourceUnit, file: Fetched, config: Parquet, options: ReadOptions, facts: FileFacts) -> Iterator[Outcome]:
@@ -45,53 +57,146 @@ def read(unit: SourceUnit, file: Fetched, config: Parquet, options: ReadOptions,
 
     facts.bytes = file.size
     try:
+        layout = row_groups(file.path)
         table = pq.ParquetFile(file.path, page_checksum_verification=True)
-        names = table.schema_arrow.names
+        schema = table.schema_arrow
     except Exception as err:  # Arrow has many words for broken content
         _reraise_if_real(err)
         if unit.block == 0:
             facts.fault(0, "damaged")
             yield ended("damaged", offset=0, record_type="unknown", payload_bytes=file.size)
         return
+    reader = _Groups(table, schema, layout, file, RowReader(config, options, facts, "parquet"), facts)
     with table:
         first, groups = 0, table.metadata.num_row_groups
         for group in range(groups):
-            rows = table.metadata.row_group(group).num_rows
+            rows_here = table.metadata.row_group(group).num_rows
             if group * unit.blocks // groups == unit.block:
-                yield from _group(table, group, first, names, config, options, facts)
-            first += rows
+                yield from reader.group(group, first, rows_here)
+            first += rows_here
 
 
-def _group(
-    table: pq.ParquetFile,
-    group: int,
-    first: int,
-    names: list[str],
-    config: Parquet,
-    options: ReadOptions,
-    facts: FileFacts,
-) -> Iterator[Outcome]:
-    """Outcomes of one row group; if it breaks, its other rows are damaged."""
-    wanted = {config.text, config.id, config.url, config.date}
-    columns = [name for name in names if name in wanted]
-    about = table.metadata.row_group(group)
-    end, number = first + about.num_rows, first
-    place: dict[str, Any] = {"record_type": "row", "mime": "application/vnd.apache.parquet"}
-    try:
-        for batch in table.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns) if columns else ():
-            for row in batch.to_pylist():
-                try:
-                    outcome = jsonl.row_outcome(row, 0, config, options, offset=number, extractor="parquet", **place)
-                except Exception as err:
-                    outcome = crashed(err, facts, offset=number, **place)
-                yield outcome
-                number += 1
-    except Exception as err:
-        _reraise_if_real(err)
-        facts.fault(number, "damaged")
-    reason = "no_text_column" if not columns else "damaged"
-    for missing in range(number, min(end, number + MAX_LOST)):
-        yield ended(reason, offset=missing, **place)
+class _Groups:
+    """Row groups of one file, by the columns that the recipe names."""
+
+    def __init__(
+        self,
+        table: pq.ParquetFile,
+        schema: pa.Schema,
+        layout: Sequence[Sequence[Chunk]] | None,
+        file: Fetched,
+        reader: RowReader,
+        facts: FileFacts,
+    ) -> None:
+        self._table, self._layout, self._reader, self._facts = table, layout, reader, facts
+        self._path, self._left = file.path, max(FREE_BYTES, MAX_RATIO * file.size)
+        outer = {field.name: field.type for field in reversed(schema)}
+        inner = {name: kind for name in reader.becomes if name not in outer and (kind := _inner(schema, name))}
+        self._wanted = {name: kind for name, kind in {**outer, **inner}.items() if name in reader.becomes}
+        led_into = {name.partition(".")[0] for name in inner}
+        self._left_out = {n: kind for n, kind in outer.items() if n not in reader.becomes and n not in led_into}
+
+    def group(self, group: int, first: int, count: int) -> Iterator[Outcome]:
+        """Outcomes of one row group, whose first row is the file's row `first`; if it breaks, its other rows end for
+        what broke it."""
+        number = first
+        place: dict[str, Any] = {"record_type": "row", "mime": "application/vnd.apache.parquet"}
+        reason = "damaged"
+        try:
+            faults, at_once = self._pages(group)
+            self._count(group, count, faults)
+            kind = self._wanted.get(self._reader.text)
+            if kind is None or not is_text(kind):
+                reason = "no_text_column"
+                if kind is not None:
+                    self._facts.column(self._reader.text, str(kind), "text").unreadable += count
+            elif fault := faults.get(self._reader.text):
+                reason = fault
+            else:
+                for row in self._rows(group, [name for name in self._wanted if name not in faults], at_once):
+                    if self._left <= 0:
+                        reason = "bomb"
+                        break
+                    try:
+                        outcome = self._reader.outcome(row, 0, offset=number, **place)
+                    except Exception as err:
+                        outcome = crashed(err, self._facts, offset=number, **place)
+                    self._left -= outcome.payload_bytes
+                    yield outcome
+                    number += 1
+        except Exception as err:  # Arrow has many words for broken content
+            _reraise_if_real(err)
+        end = first + count
+        if number < end and reason != "no_text_column":
+            self._facts.fault(number, reason)
+        for missing in range(number, min(end, number + MAX_LOST)):
+            yield ended(reason, offset=missing, **place)
+
+    def _pages(self, group: int) -> tuple[dict[str, str], int]:
+        """Columns with a page that is too large to be unpacked, and why; and how many rows may be read at once.
+
+        Raises:
+            Malformed: a page has no head that can be read.
+        """
+        if self._layout is None:
+            return {}, UNKNOWN_ROWS
+        faults: dict[str, str] = {}
+        most = 1
+        with self._path.open("rb") as file:
+            for name in self._wanted:
+                for chunk in self._chunks(group, name):
+                    unpacked, packed = largest_page(file, chunk)
+                    if unpacked > MAX_PAGE:
+                        faults[name] = "bomb" if unpacked > MAX_RATIO * packed else "too_large"
+                    else:
+                        most = max(most, unpacked)
+        return faults, max(1, min(BATCH_ROWS, BATCH_BYTES // most))
+
+    def _chunks(self, group: int, name: str) -> Iterator[Chunk]:
+        """The chunks of a column: of its leaves, where it has columns within."""
+        for chunk in (self._layout or ())[group] if self._layout else ():
+            if chunk.path == name or chunk.path.startswith(f"{name}."):
+                yield chunk
+
+    def _count(self, group: int, count: int, faults: Mapping[str, str]) -> None:
+        """Note the group's columns: values of those that are left out by what the file says of its nulls."""
+        for name, kind in {**self._wanted, **self._left_out}.items():
+            column = self._facts.column(name, str(kind), self._reader.becomes.get(name))
+            nulls = [chunk.nulls or 0 for chunk in self._chunks(group, name) if chunk.path == name]
+            column.values += 0 if str(kind) == "null" else max(0, count - sum(nulls))
+            if name in faults and name != self._reader.text:
+                column.unreadable += count
+                column.example = column.example or faults[name]
+
+    def _rows(self, group: int, names: Sequence[str], at_once: int) -> Iterator[dict[str, Any]]:
+        for batch in self._table.iter_batches(at_once, row_groups=[group], columns=list(names)):
+            columns = [values(_column(batch, name)) for name in names]
+            for row in zip(*columns, strict=True):
+                yield dict(zip(names, row, strict=True))
+
+
+def _inner(schema: pa.Schema, name: str) -> pa.DataType | None:
+    """The type of a column within columns, by names joined by dots."""
+    import pyarrow as pa
+
+    kind: Any = None
+    fields: Any = schema
+    for step in name.split("."):
+        if fields is None or step not in (field.name for field in fields):
+            return None
+        kind = next(field.type for field in fields if field.name == step)
+        fields = kind if pa.types.is_struct(kind) else None
+    return kind if "." in name else None
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of a batch, or one within its columns; null where one around it is."""
+    import pyarrow.compute as pc
+
+    if name in batch.schema.names:
+        return batch.column(batch.schema.names.index(name))
+    first, *steps = name.split(".")
+    return pc.struct_field(batch.column(batch.schema.names.index(first)), steps)
 
 
 def _reraise_if_real(err: BaseException) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from decimal import Decimal
 from typing import Any
 
 from corpusmill.readers.charset import decode
 from corpusmill.readers.outcomes import Outcome, ReadOptions
-from corpusmill.readers.text import clean_text
+from corpusmill.readers.text import clean_text, clean_utf8
 from tasks.stages import REASONS
 
 
@@ -19,8 +21,7 @@ def document(text: str, options: ReadOptions, **known: Any) -> Outcome:
         options: bounds.
         known: fields of Outcome: `offset`, `record_type`, `extractor` and what else is known.
     """
-    cleaned, repairs = clean_text(text)
-    data = cleaned.encode("utf-8")
+    cleaned, repairs, data = clean_utf8(text)
     known = {"index": 0, "url": None, "date": None, "mime": "text/plain", "payload_bytes": len(data), **known}
     known["repairs"] = known.get("repairs", 0) + repairs
     if options.urls and (reason := options.urls.reason(known["url"])):
@@ -62,8 +63,12 @@ def is_binary(data: bytes) -> bool:
 
 
 def cell(value: Any) -> str | None:
-    """A value of an id, URL or date column as clean text; None where there is none to show."""
-    if value is None or isinstance(value, (bool, bytes, list, dict)):
-        return None
-    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return clean_text(text)[0] or None
+    """A value beside the text as clean text; None where there is none to show."""
+    if isinstance(value, str):
+        return clean_text(value)[0] or None
+    if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+        try:
+            return str(value)
+        except ValueError:  # thousands of digits
+            return None
+    return str(value) if isinstance(value, float) and math.isfinite(value) else None

@@ -108,7 +108,8 @@ def _preference(
     if key in scores:
         parts = [pc.fill_null(pc.negate(pc.cast(part, pa.int64())), 1).to_numpy() for part in scores[key]]
         return np.concatenate([np.zeros(0, np.int64), *parts])
-    column = pa.chunked_array(dates or [pa.array([], pa.string())]).dictionary_encode().unify_dictionaries()
+    column = pa.chunked_array(dates or [pa.array([], pa.string())])
+    column = pc.utf8_rtrim(column, characters="Z").dictionary_encode().unify_dictionaries()  # see readers/dates.py
     if not column.num_chunks:
         return np.zeros(0, np.int64)
     dictionary = column.chunk(0).dictionary

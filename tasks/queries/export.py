@@ -37,8 +37,8 @@ class Exported:
 def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, raw: bool = False) -> Exported:
     """Write a dataset as JSON lines.
 
-    A line has url, file, offset, doc_id, stage, reason, lang, charset, text; stage and reason are null where the
-    document was kept, doc_id and text where no document came of the record.
+    A line has url, file, offset, doc_id, stage, reason, lang, charset, id, date, title, author, licence, columns, text;
+    stage and reason are null where the document was kept, doc_id and text where no document came of the record.
 
     Args:
         digest: of the manifest. everything: a line for every record ever read, in `records.jsonl`; else the kept
@@ -91,6 +91,12 @@ def rows(store: Store, manifest: Manifest, *, raw: bool = False) -> Iterator[dic
                 "reason": fate.get("reason", record["reason"]),
                 "lang": fate.get("lang"),
                 "charset": record["charset"],
+                "id": record["source_id"],
+                "date": record["date"],
+                "title": fate.get("title"),
+                "author": fate.get("author"),
+                "licence": record["licence"],
+                "columns": fate.get("columns"),
                 "text": fate.get("text"),
             }
 
@@ -111,19 +117,25 @@ def _by_shard(store: Store, manifest: Manifest) -> Iterator[tuple[str, dict[str,
 
 def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw: bool) -> dict[bytes, dict[str, Any]]:
     """doc_id -> stage, reason (both null where kept), language and text, of one file's documents."""
-    documents = store.table(objects["documents"], columns=["doc_id", "text"]).combine_chunks()
+    documents = store.table(objects["documents"])
+    said = [name for name in ("title", "author", "columns") if name in documents.column_names]
+    own = documents.select(said).to_pylist() if said else [{}] * documents.num_rows
+    for one in own:
+        if one.get("columns"):
+            one["columns"] = json.loads(one["columns"])
+    documents = documents.select(["doc_id", "text"]).combine_chunks()
     if not raw:
         over = overlay([objects[kind] for kind in LAYERS if kind in objects], store)
         text = over.over(documents.column("text").combine_chunks(), 0)
         documents = documents.set_column(1, "text", text)
     if "decisions" not in objects:  # a dataset of documents, none of them judged yet
         ids, texts = (column.to_pylist() for column in documents.columns)
-        return {doc_id: {"text": text} for doc_id, text in zip(ids, texts, strict=True)}
+        return {doc_id: {**own[i], "text": text} for i, (doc_id, text) in enumerate(zip(ids, texts, strict=True))}
     language = store.table(objects["language"], columns=["language"]).column("language").to_pylist()
     decisions = store.table(objects["decisions"], columns=["stage", "reason"]).to_pylist()
     fates = {}
     for i, (doc_id, text) in enumerate(zip(*(column.to_pylist() for column in documents.columns), strict=True)):
-        fate = {**decisions[i], "lang": language[i], "text": text}
+        fate = {**own[i], **decisions[i], "lang": language[i], "text": text}
         if fate["stage"] is None and doc_id not in packed:
             fate |= {"stage": "pack", "reason": "empty_document"}
         fates[doc_id] = fate

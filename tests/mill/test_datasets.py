@@ -204,7 +204,8 @@ def test_export_writes_the_fate_of_every_record(capsys, tiny, tmp_path):
     done = answer(capsys, "export", "tiny", "--all", "-o", str(tmp_path / "out"))
     lines = [json.loads(line) for line in Path(done["file"]).read_text(encoding="utf-8").splitlines()]
     assert done["lines"] == len(lines) == 9
-    assert set(lines[0]) == {"url", "file", "offset", "doc_id", "stage", "reason", "lang", "charset", "text"}
+    own = {"id", "date", "title", "author", "licence", "columns"}
+    assert set(lines[0]) == {"url", "file", "offset", "doc_id", "stage", "reason", "lang", "charset", "text"} | own
     fates = [(line["file"], line["url"], line["stage"], line["reason"], line["lang"], line["text"]) for line in lines]
     assert fates == [(file, *record) for file, records in datasets.FILES.items() for record in records]
     assert [line["doc_id"] is None for line in lines] == [line["stage"] in ("acquire", "extract") for line in lines]

@@ -41,7 +41,13 @@ def test_every_record_comes_back_with_the_offset_of_its_member() -> None:
     assert [one.offset for one in records] == [sum(map(len, parts[:i])) for i in range(5)]
     assert [one.index for one in records] == [0] * 5
     assert sound(records) == urls(0, 1, 2, 3, 4)
-    assert facts.as_dict() == {"bytes": sum(map(len, parts)), "not_content": {}, "faults": [], "counts": {}}
+    assert facts.as_dict() == {
+        "bytes": sum(map(len, parts)),
+        "not_content": {},
+        "faults": [],
+        "counts": {},
+        "columns": {},
+    }
 
 
 def test_plain_files_have_offsets_of_records() -> None:

@@ -59,7 +59,7 @@ def test_a_record_on_which_its_reader_raises_is_counted_alone(
 ) -> None:
     name, write = WRITERS[kind]
     write(TEXTS, tmp_path / name)
-    module = importlib.import_module(f"tasks.acquire.{'jsonl' if kind == 'parquet' else kind}")
+    module = importlib.import_module(f"tasks.acquire.{'rows' if kind in ('jsonl', 'parquet') else kind}")
     document = module.document
 
     def raising(text: str, *options: Any, **known: Any) -> Outcome:

@@ -59,7 +59,12 @@ def test_each_line_has_one_outcome_in_every_compression(tmp_path: Path, suffix: 
     assert reasons(found) == {None: 3, "no_text_column": 2, "bad_row": 5, "empty_body": 1}
     assert dict(facts.not_content) == {"blank_line": 1}
     first, second, third = (o for o in found if o.text)
-    assert (first.text, first.source_id, first.url, first.date) == ("one", "7", "https://a.example/", "2026-01-01")
+    assert (first.text, first.source_id, first.url, first.date) == (
+        "one",
+        "7",
+        "https://a.example/",
+        "2026-01-01T00:00:00Z",
+    )
     assert (first.offset, first.record_type, first.extractor) == (0, "row", "jsonl")
     assert second.text == "two\u2028still two\u0085 and\nfeed"
     assert (third.text, third.repairs, third.source_id) == ("\ufffd lone and \U0001f600 pair", 1, None)
@@ -155,7 +160,7 @@ def test_parquet_rows_by_column_mapping(tmp_path: Path) -> None:
     found = outcomes("parquet", tmp_path, text="content", id="id", date="when")
     assert reasons(found) == {None: 8, "no_text_column": 2}
     assert [o.offset for o in found] == list(range(10))
-    assert (found[3].text, found[3].source_id, found[3].date) == ("text 3", "3", "1970-01-04T00:00:00")
+    assert (found[3].text, found[3].source_id, found[3].date) == ("text 3", "3", "1970-01-04T00:00:00Z")
     assert found[3].extractor == "parquet"
     assert reasons(outcomes("parquet", tmp_path)) == {"no_text_column": 10}
 

@@ -1,0 +1,146 @@
+"""A dataset of rows: own columns in exports and rejects, others by name, the older of equal texts."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpusmill.config import Recipe, parse_recipe
+from corpusmill.dataset.columns import columns, notes
+from corpusmill.dataset.rejects import sample, written_out
+from corpusmill.store import Store, open_store
+from flows.run.artifacts import columns_table, rejects_sample
+from tasks.chain import Built, build
+from tasks.queries.export import rows
+
+RULES = """version = 1
+definition = "datatrove"
+[[rule]]
+name = "too_few_words"
+measure = "word_count"
+min = 3
+says = "It has fewer than 3 words."
+source = "test"
+"""
+
+
+def recipe(folder: Path, sources: dict[str, dict[str, Any]], **more: Any) -> Recipe:
+    (folder / "any.toml").write_text(RULES)
+    return parse_recipe(
+        {
+            "name": "rows",
+            "source": sources,
+            "language": {"keep": ["*"], "min_score": 0.0},
+            "filter": {"rules": str(folder / "any.toml")},
+            "decontaminate": {"benchmark": []},
+            "pack": {"seq_len": 64, "vocab_size": 512},
+            **more,
+        },
+        "test",
+    )
+
+
+def prose(seed: int, words: int = 60) -> str:
+    draw = random.Random(seed)
+    return " ".join("".join(draw.choices("aeioulmnrst", k=draw.randint(3, 8))) for _ in range(words)).capitalize() + "."
+
+
+PAIRS = [
+    ("12/31/2019", "01/15/2020"),
+    ("Tue, 05 Feb 2019 10:00:00 GMT", "Fri, 01 Mar 2019 10:00:00 GMT"),
+    ("2020-01-01T08:00:00+09:00", "2020-01-01T00:00:00Z"),
+    (999_999_999, 1_000_000_001),
+    ("31.12.2019 23:59", "2020-01-01"),
+    ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00.5Z"),
+    ("5 March 2001", "no date at all"),
+    (1_577_836_800_000, None),
+    ("Sep 9, 1999", "10/1/1999"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Built, Store]:
+    folder = tmp_path_factory.mktemp("rows")
+    pairs = [
+        {"id": f"{i}-{age}", "text": prose(i), "date": date}
+        for i, pair in enumerate(PAIRS)
+        for age, date in zip(("older", "newer"), pair, strict=True)
+    ]
+    own = [
+        {
+            "id": f"own-{i}",
+            "text": prose(100 + i),
+            "title": f"Title {i}",
+            "author": "Ann",
+            "license": "cc-by",
+            "n": i,
+            "left": 1,
+        }
+        for i in range(4)
+    ]
+    own.append({"id": "short", "text": "Two words.", "title": "\x1b[31mred", "license": "cc0", "n": 9, "date": "never"})
+    for name, lines in (("pairs", pairs), ("own", own)):
+        (folder / name).mkdir()
+        (folder / name / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    sources = {name: {"kind": "jsonl", "root": str(folder / name)} for name in ("pairs", "own")}
+    sources["own"]["columns"] = ["n"]  # type: ignore[assignment]
+    store = open_store(folder / "store", create=True)
+    wanted = recipe(folder, sources, deduplicate={"prefer": ["oldest"]})
+    return build(wanted, store, lambda stage, fn, units: [fn(unit) for unit in units]), store
+
+
+def test_the_older_of_equal_texts_is_kept_however_its_date_is_written(made) -> None:
+    built, store = made
+    kept = {row["id"] for row in rows(store, built.manifest) if row["stage"] is None and row["file"] == "a.jsonl"}
+    assert kept == {f"{i}-older" for i in range(len(PAIRS))} | {f"own-{i}" for i in range(4)}
+
+
+def test_own_columns_stand_in_the_export(made) -> None:
+    built, store = made
+    (row,) = (row for row in rows(store, built.manifest) if row["id"] == "own-3")
+    assert (row["title"], row["author"], row["licence"], row["columns"]) == ("Title 3", "Ann", "cc-by", {"n": 3})
+    (short,) = (row for row in rows(store, built.manifest) if row["id"] == "short")
+    assert (short["reason"], short["licence"], short["columns"], short["date"]) == (
+        "too_few_words",
+        "cc0",
+        {"n": 9},
+        None,
+    )
+
+
+def test_own_columns_stand_in_rejects_and_artifacts_without_control_characters(made) -> None:
+    built, store = made
+    found = sample(store, built.manifest, "too_few_words", 1)
+    assert [(row["source_id"], row["licence"], json.loads(row["columns"])) for row in found] == [
+        ("short", "cc0", {"n": 9})
+    ]
+    for shown in (written_out(found), rejects_sample(found)):
+        assert "short" in shown
+        assert "cc0" in shown
+        assert "\x1b" not in shown
+
+
+def test_columns_left_out_and_values_without_a_form_are_named(made) -> None:
+    built, store = made
+    found = {(row["source"], row["column"]): row for row in columns(store, built.manifest)}
+    assert (found["own", "left"]["becomes"], found["own", "left"]["values"]) == (None, 4)
+    assert (found["pairs", "date"]["unreadable"], found["pairs", "date"]["example"]) == (1, "no date at all")
+    said = list(notes(list(found.values())))
+    assert "source own: columns left out: left (4 values)" in said
+    assert any("1 of 1 values of date cannot be read" in note for note in said)
+    assert len(columns_table(columns(store, built.manifest))) == len(found)
+
+
+def test_b101_the_older_stays_of_each_pair(data_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "a.jsonl").write_bytes((data_dir / "hostile" / "B101-date-forms.jsonl").read_bytes())
+    store = open_store(tmp_path / "store", create=True)
+    sources = {"s": {"kind": "jsonl", "root": str(tmp_path / "s"), "date": "date", "id": "id"}}
+    wanted = recipe(tmp_path, sources, deduplicate={"prefer": ["oldest"]})
+    built = build(wanted, store, lambda stage, fn, units: [fn(unit) for unit in units])
+    kept = {row["id"] for row in rows(store, built.manifest) if row["stage"] is None}
+    assert kept == {f"B101-{i}-older" for i in range(6)}
