@@ -1,7 +1,8 @@
 """Errors that users can meet, each with the exit code of the command.
 
 Exit codes (docs/reference/exit-codes.md): 0 done, 1 internal error, 2 usage or invalid recipe, 3 not found, 4 a check
-failed, 5 refused, 6 done but incomplete, 7 something outside is unavailable (store, server, listed file, disk space).
+failed, 5 refused, 6 too much is missing or nothing was kept, 7 something outside is unavailable (store, server, listed
+file, disk space).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Refused(MillError):
 
 
 class Incomplete(MillError):
-    """The work ended, but more of it is missing than permitted."""
+    """The work ended, but more of it is missing than permitted, or nothing was kept; nothing is published."""
 
     exit_code, id = 6, "incomplete"
 

@@ -20,9 +20,9 @@ from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.card import store_card
 from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snapshot, open_manifest
 from corpusmill.dataset.manifest import publish as publish_manifest
-from corpusmill.errors import NotFound, Refused
+from corpusmill.errors import Incomplete, NotFound, Refused
 from corpusmill.store import Receipt, Store
-from tasks import acquire, changed, extract, origins, stages
+from tasks import acquire, changed, extract, limits, origins, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.acquire.listing import reported
 from tasks.acquire.small_files import together
@@ -73,11 +73,13 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         NotFound: a source or crawl that does not exist, or a crawl that lists no file.
         Unavailable: a server, file, store or disk is unavailable. Extracted files are stored, finished snapshots
             are published; the same call resumes there.
+        Incomplete: a snapshot has no document, or too many faults; those of other sources are published.
         Refused: another process published in the meantime, or a file of a published snapshot has other bytes now.
     """
     extract.url_rules(recipe)  # what is missing is said before a page is read
     tally, run = Count(), finished_first(run, store)
     published = []
+    failed: dict[str, Incomplete] = {}
     head = head_of(recipe, store)
     for source, snapshot in new_snapshots(recipe, head):
         if other := changed_files(recipe, source, snapshot, head, store):
@@ -86,6 +88,8 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
                 f"snapshot {snapshot!r} of source {source!r} is published, and stays as it is",
                 f"Give the new state another name (source.{source}.snapshot), or restore the files.",
             )
+        if source in failed:
+            continue
         with reported() as listings:
             units = new_units(recipe, source, snapshot, head, store)
         if not units:
@@ -97,10 +101,16 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         for pair in done:
             tally.add(pair)
         receipts = [(unit, read.receipt, made.receipt) for unit, (read, made) in zip(units, done, strict=True)]
-        digest, manifest = publish(recipe, source, snapshot, receipts, head, store)
+        try:
+            digest, manifest = publish(recipe, source, snapshot, receipts, head, store)
+        except Incomplete as err:  # other sources go on; later snapshots of this one come behind it
+            failed[source] = err
+            continue
         origins.keep(digest, recipe, listings, store)
         published.append((digest, manifest))
         head = replace(head, digest=digest, snapshots=manifest.snapshots or {})
+    for error in failed.values():
+        raise error
     return Ingested(dataset_name(recipe), head.digest, tuple(published), tally.run["extract"], tally.reused["extract"])
 
 
@@ -240,6 +250,7 @@ def publish(
         urls=extract.url_file(recipe),
     )
     check_funnel(manifest.funnel)
+    limits.check(recipe, [(source, receipt) for receipt in made], manifest.funnel, store)
     digest = publish_manifest(store, manifest, why=f"ingest {source} {snapshot}", expect_head=head.digest)
     if note := store_card(store, manifest, digest):
         notices.say(note)

@@ -32,7 +32,7 @@ from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Output, Receipt, Store
 from corpusmill.tokens.row_group import RowGroup
-from tasks import decide, dedup, extract, stages
+from tasks import decide, dedup, extract, limits, stages
 from tasks.acquire import notices
 from tasks.columns import columns_of
 from tasks.judge import groups
@@ -69,11 +69,13 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, Manifest]:
         its digest and itself. Publishing the same manifest again changes nothing.
 
     Raises:
+        Incomplete: nothing was kept, or a source has too many faults (`tasks/limits.py`).
         CheckFailed: documents in are not documents out plus reasons at some stage; what is held out is trained on.
     """
     dedup.check_leaks(parts.leaks, store)
     manifest = assemble(recipe, parts, store)
     check_funnel(manifest.funnel)
+    limits.check(recipe, [(shard.source, shard.documents) for shard in parts.shards], manifest.funnel, store)
     digest = publish_manifest(store, manifest, why="build")
     if note := store_card(store, manifest, digest):
         notices.say(note)

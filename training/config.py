@@ -121,6 +121,17 @@ def load_train_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainC
     return read_section(TrainConfig, path, overrides, "training config")
 
 
+def _why_empty(manifest: Manifest) -> str:
+    """Where the documents of a dataset without training sequences ended."""
+    kept = manifest.funnel[-1].docs_out if manifest.funnel else 0
+    if kept:
+        return f"it is not empty, but its {kept:,} documents are held out or fill no sequence"
+    ended = sorted(((n.docs, reason) for row in manifest.funnel for reason, n in row.reasons.items()), reverse=True)
+    reasons = ", ".join(f"{reason} {docs:,}" for docs, reason in ended[:5] if docs)
+    records = manifest.funnel[0].docs_in if manifest.funnel else 0
+    return f"it is empty: of {records:,} records none was kept" + (f" ({reasons})" if reasons else "")
+
+
 def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """The order of a training run on a dataset.
 
@@ -133,9 +144,7 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """
     sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
     if not sizes:
-        raise NotFound(
-            f"dataset {manifest.name} has no training sequences", "all its documents were removed or held out"
-        )
+        raise NotFound(f"dataset {manifest.name} has no training sequences", _why_empty(manifest))
     batch = config.mixture.global_batch
     stages = tuple(Stage(s.steps * batch, s.weights or sizes, s.rope_base, s.lr) for s in config.mixture.stage)
     used = {name for stage in stages for name in stage.weights}

@@ -12,7 +12,7 @@ from corpusmill import languages
 from corpusmill.config.judging import Filter, Judge, Language
 from corpusmill.config.overlap import Decontaminate, Deduplicate
 from corpusmill.config.reading import Read, parse_section, read_file, read_section
-from corpusmill.config.section import Name, Section, Strings, fault, where
+from corpusmill.config.section import Name, Section, Share, Strings, fault, where
 from corpusmill.config.sources import Source
 
 
@@ -83,6 +83,15 @@ class Pack(Section):
         return self
 
 
+class Limits(Section):
+    """How much may be missing from a dataset that is published."""
+
+    max_fault_share: Share = where(
+        0.5,
+        description="Share of a source's records, of 20 or more, that may have faults; above it nothing is published.",
+    )
+
+
 class Recipe(Section):
     """One dataset."""
 
@@ -103,6 +112,7 @@ class Recipe(Section):
     decontaminate: Decontaminate = Decontaminate()
     deduplicate: Deduplicate = Deduplicate()
     pack: Pack = Pack()
+    limits: Limits = where(Limits())
     train: str | None = where(None, description="Training config that the platform uses once the dataset is published.")
 
     @model_validator(mode="after")

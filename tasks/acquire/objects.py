@@ -28,11 +28,11 @@ def are_objects(head: bytes) -> bool:
     text = head.lstrip()
     if text.startswith(b"["):
         return text[1:].lstrip()[:1] in (b"{", b"")
-    line, newline, _ = text.partition(b"\n")
+    line, newline, rest = text.partition(b"\n")
     if not text.startswith(b"{") or not newline:
         return False
     if line.strip() == b"{":
-        return True
+        return not rest.lstrip().startswith(b"{")  # else it is a broken line
     try:
         _, end = json.JSONDecoder().raw_decode(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

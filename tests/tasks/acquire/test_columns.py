@@ -177,6 +177,8 @@ def test_objects_amid_other_values_are_rows_and_the_rest_is_counted(tmp_path: Pa
     assert [o.text or o.reason for o in outcomes("jsonl", tmp_path)] == ["one", "bad_row", "two", "truncated"]
     (tmp_path / "a.jsonl").write_text('{"text": "cut\n{"text": "one"}\n[1]\n{"text": "two"}\n')
     assert [o.text or o.reason for o in outcomes("jsonl", tmp_path)] == ["bad_row", "one", "bad_row", "two"]
+    (tmp_path / "a.jsonl").write_text('{\n{"text": "one"}\n{"text": "two"}\n')
+    assert [o.text or o.reason for o in outcomes("jsonl", tmp_path)] == ["bad_row", "one", "two"]
 
 
 def test_one_array_is_read_once_however_many_blocks_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
