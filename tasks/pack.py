@@ -5,10 +5,8 @@ A window is the set of files whose locators hash to it: dropping a document chan
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +18,7 @@ from corpusmill.dataset.manifest import HELDOUT
 from corpusmill.kernels import packing
 from corpusmill.kernels.words.table import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
+from corpusmill.store.scratch import temporary_folder
 from corpusmill.tokens.shards import write_token_shard
 from corpusmill.tokens.tokenizer import Tokenizer
 from tasks import stages, views
@@ -123,7 +122,7 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
         part.sizes.append(row.size)
         part.lengths.append(len(row.tokens))
         part.tokens.append(row.tokens)
-    with tempfile.TemporaryDirectory() as scratch:
+    with temporary_folder() as scratch:
         outputs: dict[str, Draft] = {}
         facts: dict[str, object] = {}
         for name, part in sorted(partitions.items()):
@@ -140,7 +139,7 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
                 pad_id=encoder.eos_id,
                 window=f"{window.name}/{name}",
             )
-            path = Path(scratch) / f"{name}.tokens"
+            path = scratch / f"{name}.tokens"
             shard = write_token_shard(path, packed.tokens)
             outputs[f"{name}.tokens"] = store.draft_file(path, content=shard.content, rows=shard.rows)
             outputs[f"{name}.rows"] = store.draft_table(packed.rows)

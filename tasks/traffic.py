@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpusmill.canonical import canonical_json
 from corpusmill.errors import MillError
+from corpusmill.store.scratch import temporary_folder
 from tasks.acquire import notices
 from tasks.acquire.fetch.rate_limit import Traffic, watched
 
@@ -111,8 +111,8 @@ def recorded(store: Store, verb: str, recipe: str) -> Iterator[Record]:
     """
     began = datetime.now(UTC)
     clock = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="corpusmill-traffic-") as folder, notices.heard() as said:
-        record = Record(f"{began:%Y%m%dt%H%M%S}-{secrets.token_hex(4)}", folder, notices=said)
+    with temporary_folder() as folder, notices.heard() as said:
+        record = Record(f"{began:%Y%m%dt%H%M%S}-{secrets.token_hex(4)}", str(folder), notices=said)
         ended = "failed"
         try:
             with watched(apart=True) as here:

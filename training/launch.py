@@ -28,6 +28,7 @@ from corpusmill.places import python_environment
 from corpusmill.processes import supervise
 from corpusmill.redact import redacted
 from corpusmill.store import Store
+from corpusmill.store.scratch import Scratch
 from training import claims, commits
 from training.config import load_train_config
 from training.run import RunSpec, resuming
@@ -89,12 +90,14 @@ def launch(
     if number is None:
         return Result(run.run_id, "running elsewhere", {})
     folder, cache = log_dir.absolute() / f"{run.run_id}.{number}", log_dir.absolute() / f"{run.run_id}.cache"
+    scratch = Scratch(log_dir.absolute())
     try:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        run.write(folder / "run.json", number)
+        run.write(folder / "run.json", number, scratch.folder)
+        say = on_line or (lambda line: None)
         with claims.beating(store, run.run_id, number), _terminable(), _hashed(run, store) as damage:
-            result = _supervised(run, nproc, folder, cache, damage, on_line or (lambda line: None), timeout_s, stall_s)
+            result = _supervised(run, nproc, folder, cache, damage, say, timeout_s, stall_s)
         if result["outcome"] == "finished":
             claims.finish(store, run.run_id, result)
             shutil.rmtree(cache, ignore_errors=True)
@@ -104,6 +107,7 @@ def launch(
             _keep_log(store, run.run_id, number, folder / "train.log")
         finally:
             claims.release(store, run.run_id, number, (_result(folder) or {"outcome": "failed"})["outcome"])
+            scratch.close()
 
 
 def _supervised(

@@ -12,6 +12,7 @@ import os
 import signal
 import struct
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ import corpusmill
 from corpusmill.errors import CheckFailed, MillError
 from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
+from corpusmill.store.scratch import process_scratch
 from training import checkpoint, commits, parallel
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Heldout, has_heldout, nll
@@ -56,6 +58,7 @@ class Trainer:
     spec: RunSpec
     claim: int
     folder: Path
+    scratch: Path
     ranks: Ranks
     store: Store
     model: nn.Module
@@ -125,7 +128,7 @@ class Trainer:
 
     def _load(self, commit: commits.Commit) -> None:
         commits.check(commit, self.spec.identities)
-        checkpoint.load(self.store, commit, self.model, self.optimizer, self.ranks, self.folder)
+        checkpoint.load(self.store, commit, self.model, self.optimizer, self.ranks, self.scratch)
         self.progress = Progress(**{name: commit.facts[name] for name in asdict(self.progress)})
         self.saved, self.saved_step = commit.name, commit.step
         self._say(f"resuming from {commit.name}", now=True)
@@ -232,7 +235,7 @@ class Trainer:
             self.store.put(name, "".join(f"{line}\n" for line in self._lines).encode())
             self._lines = []
         self.saved = checkpoint.save(
-            self.store, self.spec.run_id, facts, self.model, self.optimizer, self.ranks, self.folder, self.damaged
+            self.store, self.spec.run_id, facts, self.model, self.optimizer, self.ranks, self.scratch, self.damaged
         )
         self.saved_step = self.progress.step
         self._say(f"saved {self.saved} in {time.perf_counter() - began:.2f} s", now=True)
@@ -258,13 +261,14 @@ class Trainer:
             print(text, flush=True)
 
 
-def _trainer(spec: RunSpec, claim: int, folder: Path, ranks: Ranks) -> Trainer:
+def _trainer(spec: RunSpec, claim: int, folder: Path, scratch: Path, ranks: Ranks) -> Trainer:
     store, manifest = spec.open(), spec.facts
     model = parallel.build(spec.config, spec.vocab_size, ranks)
     return Trainer(
         spec,
         claim,
         folder,
+        scratch,
         ranks,
         store,
         model,
@@ -285,9 +289,9 @@ def main(path: Path) -> int:
     guard_logs()
     folder = path.parent
     try:
-        spec, claim = RunSpec.read(path)
+        spec, claim, scratch = RunSpec.read(path)
         ranks = parallel.start(spec.config.run.threads)
-        result = _trainer(spec, claim, folder, ranks).run()
+        result = _trainer(spec, claim, folder, scratch, ranks).run()
         if ranks.rank == 0:
             _write(folder / "result.json", result)
         dist.barrier()
@@ -305,4 +309,5 @@ if __name__ == "__main__":
     code = main(Path(sys.argv[1]))
     sys.stdout.flush()
     sys.stderr.flush()
+    process_scratch(Path(tempfile.gettempdir())).close()  # nothing that runs at an exit will run
     os._exit(code)

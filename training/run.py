@@ -102,8 +102,12 @@ class RunSpec:
                 "Build again: the units whose files are missing run again.",
             )
 
-    def write(self, path: Path, claim: int) -> None:
-        """Write the file that `python -m training.loop` reads."""
+    def write(self, path: Path, claim: int, scratch: Path) -> None:
+        """Write the file that `python -m training.loop` reads.
+
+        Args:
+            scratch: a folder for checkpoints on their way to the store and back.
+        """
         value = {
             "store": self.store,
             "dataset": self.dataset,
@@ -111,16 +115,17 @@ class RunSpec:
             "config": self.config.model_dump(mode="json"),
             "parent": self.parent,
             "claim": claim,
+            "scratch": str(scratch),
         }
         path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
     @staticmethod
-    def read(path: Path) -> tuple[RunSpec, int]:
-        """What `write` wrote: the run and the number of its claim."""
+    def read(path: Path) -> tuple[RunSpec, int, Path]:
+        """What `write` wrote: the run, the number of its claim, the folder for what is temporary."""
         value = json.loads(path.read_text(encoding="utf-8"))
         config = parse_section(TrainConfig, value["config"], str(path), "training config")
         spec = RunSpec(value["store"], value["dataset"], value["manifest"], config, value["parent"])
-        return spec, int(value["claim"])
+        return spec, int(value["claim"]), Path(value["scratch"])
 
 
 def resuming(spec: RunSpec, ref: str) -> RunSpec:

@@ -36,8 +36,9 @@ def verify(store: Store, manifest: Manifest) -> dict[str, int]:
         {"objects", "bytes", "documents", "tokens"}: how much was checked.
 
     Raises:
-        CheckFailed: names the first thing that is not as it should be.
+        CheckFailed: names the first thing that is not as it should be. Refused: a link in a folder store.
     """
+    store.refuse_links()
     for fault in funnel.faults(manifest.funnel):
         raise CheckFailed("the funnel does not add up", fault, "Build the dataset again with this version.")
     checked: dict[str, Output] = {}

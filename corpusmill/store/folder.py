@@ -3,6 +3,9 @@
 Create: temporary file in the same file system, write, fsync, link() to the final name (fails if it exists), unlink,
 fsync of the folder. Temporary files live in `tmp/`, in a locked folder per process; those of dead processes are
 cleared by the next writer.
+
+The root may be a link; inside it a link, or anything but folders and files, is refused: nothing outside the store is
+read, written or deleted on its behalf.
 """
 # The system calls are the protocol here, and the crash tests stop at each of them.
 # ruff: noqa: PTH102, PTH108, PTH116
@@ -13,11 +16,12 @@ import builtins
 import errno
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from corpusmill.errors import CheckFailed, MillError, Unavailable
+from corpusmill.errors import CheckFailed, MillError, Refused, Unavailable
 from corpusmill.store.backend import COPY_BYTES, Absent, Exists, Source, Stat
 from corpusmill.store.scratch import Scratch
 
@@ -25,7 +29,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 class FolderBackend:
-    """Names are paths under a root folder; symbolic links inside it are never followed."""
+    """Names are paths under a root folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -34,7 +38,8 @@ class FolderBackend:
         self._scratch = Scratch(root / "tmp")
 
     def attempt(self, name: str, source: Source) -> None:
-        final = self.root / name
+        final = self._path(name)
+        self._path("tmp")
         temporary: str | None = None
         try:
             fd, temporary = tempfile.mkstemp(dir=self._scratch.folder)
@@ -63,9 +68,38 @@ class FolderBackend:
         self.stream_to(name, pieces.append, pieces.clear)
         return b"".join(pieces)
 
+    def _path(self, name: str) -> Path:
+        """Where a name is.
+
+        Raises:
+            Refused: a link is on the way there, or in its place.
+        """
+        path = self.root
+        for part in name.split("/"):
+            path /= part
+            try:
+                mode = os.lstat(path).st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                break
+            except OSError as err:
+                raise disk_fault(err, self.root) from err
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                raise odd_entry(path)
+        return self.root / name
+
+    def refuse_links(self) -> None:
+        """Look through the whole store, and at `tmp`.
+
+        Raises:
+            Refused: there is a link, or something else that is neither folder nor file.
+        """
+        self.list("")
+        self._path("tmp")
+
     def stream_to(self, name: str, write: Callable[[bytes], object], restart: Callable[[], object]) -> None:
+        path = self._path(name)
         try:
-            fd = os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError as err:
             raise Absent(name) from err
         except OSError as err:
@@ -82,14 +116,15 @@ class FolderBackend:
 
     def stat(self, name: str) -> Stat | None:
         try:
-            return Stat(os.stat(self.root / name, follow_symlinks=False).st_size, None)
+            return Stat(os.stat(self._path(name), follow_symlinks=False).st_size, None)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as err:
             raise disk_fault(err, self.root) from err
 
     def list(self, prefix: str) -> builtins.list[tuple[str, int]]:
-        top = self.root / prefix.rpartition("/")[0]
+        folder = prefix.rpartition("/")[0]
+        top = self._path(folder) if folder else self.root
         found: list[tuple[str, int]] = []
         try:
             self._walk(top, prefix, found)
@@ -104,10 +139,14 @@ class FolderBackend:
             return
         for entry in entries:
             name = os.path.relpath(entry.path, self.root)
+            ours = f"{name}/".startswith(prefix) or prefix.startswith(f"{name}/")
             if entry.is_dir(follow_symlinks=False):
-                if name != "tmp" and (f"{name}/".startswith(prefix) or prefix.startswith(f"{name}/")):
+                if name != "tmp" and ours:
                     self._walk(Path(entry.path), prefix, found)
-            elif name.startswith(prefix) and entry.is_file(follow_symlinks=False):
+            elif not entry.is_file(follow_symlinks=False):
+                if ours or name.startswith(prefix):
+                    raise odd_entry(Path(entry.path))
+            elif name.startswith(prefix):
                 try:
                     found.append((name, entry.stat(follow_symlinks=False).st_size))
                 except FileNotFoundError:
@@ -115,7 +154,7 @@ class FolderBackend:
 
     def delete(self, name: str) -> None:
         try:
-            os.unlink(self.root / name)
+            os.unlink(self._path(name))
         except FileNotFoundError:
             return
         except OSError as err:
@@ -125,7 +164,16 @@ class FolderBackend:
         return None
 
     def local(self, name: str) -> Path | None:
-        return self.root / name
+        return self._path(name)
+
+
+def odd_entry(path: Path) -> Refused:
+    """The message for what is neither folder nor file."""
+    where = f"It leads to {path.readlink()}." if path.is_symlink() else "It is a device, a pipe or a socket."
+    what = "a link" if path.is_symlink() else "neither a folder nor a file"
+    return Refused(
+        f"{path} is {what}: a store holds none.", where, "Remove it, or put what it stands for into its place."
+    )
 
 
 def _write(fd: int, source: Source, name: str) -> None:

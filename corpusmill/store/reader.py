@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from corpusmill.store.file_state import FileState
 from corpusmill.store.folder import disk_fault
 from corpusmill.store.parquet import damaged
 from corpusmill.store.receipts import Output
-from corpusmill.store.scratch import Scratch
+from corpusmill.store.scratch import Scratch, process_scratch
 
 _verified: dict[Path, FileState] = {}
 
@@ -59,7 +58,7 @@ class Reader:
         digest, state = _digest(path)
         if own is None and digest != output.digest:  # not yet fetched, or the copy went bad
             try:
-                self.fetch(output.name, path)
+                self.fetch(output.name, path, process_scratch(self._cache_folder()))
             except Absent:
                 raise gone(output, self._backend.uri) from None
             digest, state = _digest(path)
@@ -86,21 +85,23 @@ class Reader:
         cache = os.environ.get("CORPUSMILL_CACHE")
         return Path(cache) if cache else self._scratch.folder
 
-    def fetch(self, name: str, to: Path) -> None:
-        """Copy to a local file, which appears whole or not at all. Raises Absent."""
-        temporary = ""
+    def fetch(self, name: str, to: Path, by_way_of: Scratch) -> None:
+        """Copy to a local file, which appears whole or not at all. Raises Absent.
+
+        Args:
+            by_way_of: on the same file system.
+        """
         try:
             to.parent.mkdir(parents=True, exist_ok=True)
-            fd, temporary = tempfile.mkstemp(dir=to.parent)
-            with os.fdopen(fd, "wb") as file:
-                self._backend.stream_to(name, file.write, lambda: (file.seek(0), file.truncate()))
-            Path(temporary).replace(to)
-            temporary = ""
+            part = by_way_of.path()
+            try:
+                with part.open("wb") as file:
+                    self._backend.stream_to(name, file.write, lambda: (file.seek(0), file.truncate()))
+                part.replace(to)
+            finally:
+                part.unlink(missing_ok=True)
         except OSError as err:
             raise disk_fault(err, to.parent) from err
-        finally:
-            if temporary:
-                Path(temporary).unlink()
 
 
 def _check_output(output: Output) -> None:

@@ -1,6 +1,14 @@
-"""A temporary folder of one process that is removed with it, even if the process was killed.
+"""Temporary folders that are removed with their process, and by the next run where the process was killed.
 
-The owner holds an flock on the folder; the next process that opens a scratch beside it removes unlocked siblings.
+All that is temporary lies in one folder of each process and place, `corpusmill-scratch-*`, private to its user. A file
+`owner` in it says which machine it belongs to, and its owner holds a lock on that file as long as it lives. Who makes a
+scratch beside it removes those whose owner is dead:
+
+* on this machine (the same start of the same kernel): the lock is free;
+* of another machine, or of an earlier start: the lock is free and nothing in it changed for a day, since not every
+  shared file system knows the locks of others.
+
+What has no such file, or belongs to another user, is nobody's to remove.
 """
 
 from __future__ import annotations
@@ -8,18 +16,28 @@ from __future__ import annotations
 import fcntl
 import functools
 import itertools
+import json
 import os
 import shutil
+import socket
 import tempfile
 import threading
+import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
 
-_PREFIX = "corpusmill-scratch-"
+PREFIX = "corpusmill-scratch-"
+OWNER = "owner"
+ELSEWHERE_S = 86_400.0
+"""How long nothing changed in a scratch of another machine before it is taken for abandoned."""
+_MOST_OWNER_BYTES = 4096
 
 
 class Scratch:
-    """Made at first use, so that a store on a read-only disk can still be read; gone with this object."""
+    """Made at first use, so that a store on a read-only disk can be read; gone with this object, or its `with`."""
 
     def __init__(self, parent: Path) -> None:
         self._parent, self._pid = parent, 0
@@ -27,16 +45,30 @@ class Scratch:
         self._names = itertools.count()
         self._lock = threading.Lock()
 
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the folder, if this process has made it."""
+        if self._folder is not None and self._pid == os.getpid():
+            self._remove()
+            self._folder = None
+
     @property
     def folder(self) -> Path:
         """The folder; in a forked child a new one of its own."""
         with self._lock:
             if self._folder is None or self._pid != os.getpid() or not self._folder.exists():
                 self._parent.mkdir(parents=True, exist_ok=True)
-                _clear_abandoned(self._parent)
+                clear_abandoned(self._parent)
                 self._folder, lock = _make(self._parent)
                 self._pid = os.getpid()
-                weakref.finalize(self, _remove, self._folder, lock, self._pid)
+                self._remove = weakref.finalize(self, _remove, self._folder, lock, self._pid)
             return self._folder
 
     def path(self) -> Path:
@@ -55,32 +87,94 @@ def process_scratch(parent: Path) -> Scratch:
     return Scratch(parent)
 
 
-def _make(parent: Path) -> tuple[Path, int]:
-    while True:
-        folder = Path(tempfile.mkdtemp(dir=parent, prefix=_PREFIX))
-        try:
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue  # cleared between mkdtemp and open
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.exists():  # else cleared between open and flock
-            return folder, lock
-        os.close(lock)
+@contextmanager
+def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
+    """An empty folder for the length of the block.
+
+    Args:
+        parent: on whose file system; None: the system's folder for temporary files.
+    """
+    if parent is not None:
+        with Scratch(parent) as own:
+            folder = own.path()
+            folder.mkdir()
+            yield folder
+        return
+    folder = process_scratch(Path(tempfile.gettempdir())).path()
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _clear_abandoned(parent: Path) -> None:
-    for folder in parent.glob(f"{_PREFIX}*"):
-        try:
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
-            continue  # gone, or not ours to touch
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def clear_abandoned(parent: Path) -> None:
+    """Remove the scratch folders in a folder whose owners are dead; never follows a link."""
+    for found in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # gone, not ours to touch, or its owner lives
+            _clear(found)
+
+
+def _clear(folder: Path) -> None:
+    state = folder.lstat()
+    if folder.is_symlink() or state.st_uid != os.geteuid():
+        return
+    try:
+        fd = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if time.time() - state.st_mtime > ELSEWHERE_S:
+            folder.rmdir()  # killed before it had the file: empty, else this fails
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        said = os.read(fd, _MOST_OWNER_BYTES)
+        machine, old = _machine_in(said), time.time() - _newest(folder) > ELSEWHERE_S
+        unsaid = not said and [path.name for path in folder.iterdir()] == [OWNER]  # killed before it said so
+        if machine == _machine() or (old and (machine or unsaid)):
             shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue  # its owner lives
-        finally:
-            os.close(fd)
+    finally:
+        os.close(fd)
+
+
+def _machine_in(data: bytes) -> str | None:
+    """The machine that an `owner` file names; None where it is none of ours, or not yet written."""
+    try:
+        said = json.loads(data)
+        return str(said["machine"]) if said["format"] == "corpusmill-scratch" else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@functools.cache
+def _machine() -> str:
+    """One start of one kernel, of which containers are a part; elsewhere than on Linux, the host."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return socket.gethostname()
+
+
+def _newest(folder: Path) -> float:
+    """When something in a folder was last changed."""
+    found = [folder.lstat().st_mtime]
+    for here, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with suppress(OSError):
+                found.append(Path(here, name).lstat().st_mtime)
+    return max(found)
+
+
+def _make(parent: Path) -> tuple[Path, int]:
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=PREFIX))
+    try:
+        fd = os.open(folder / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):  # a file system without locks: nobody can take it, so nobody removes it
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        os.write(fd, json.dumps({"format": "corpusmill-scratch", "machine": _machine()}).encode())
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder, fd
 
 
 def _remove(folder: Path, lock: int, pid: int) -> None:

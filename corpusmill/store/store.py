@@ -26,7 +26,7 @@ from corpusmill.store.folder import FolderBackend, disk_fault
 from corpusmill.store.parquet import ROW_GROUP_BYTES, TableWriter, read_batches, read_table
 from corpusmill.store.reader import Reader
 from corpusmill.store.receipts import Draft, Output, Receipt, Unit, read_receipt, receipt_bytes, seal, unseal
-from corpusmill.store.scratch import process_scratch
+from corpusmill.store.scratch import Scratch, process_scratch
 
 
 def open_store(uri: str | Path, *, create: bool = False) -> Store:
@@ -307,7 +307,8 @@ class Store:
     def get_file(self, name: str, to: Path) -> None:
         """Fetch into a local file, which appears whole or not at all."""
         try:
-            self._reader.fetch(keys.check_name(name), to)
+            with Scratch(to.parent) as scratch:
+                self._reader.fetch(keys.check_name(name), to, scratch)
         except Absent:
             raise self._not_found(name) from None
 
@@ -317,6 +318,11 @@ class Store:
     def list(self, prefix: str) -> builtins.list[str]:
         """All names that start with `prefix`, sorted."""
         return [name for name, _ in self.backend.list(keys.check_prefix(prefix))]
+
+    def refuse_links(self) -> None:
+        """In a folder, look for links and the like; they are refused (folder.py). A bucket has none."""
+        if isinstance(self.backend, FolderBackend):
+            self.backend.refuse_links()
 
     def exists(self, name: str) -> bool:
         """Whether something has this name."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from corpusmill import errors
 from corpusmill.errors import Incomplete, MillError
 from corpusmill.places import python_environment
 from corpusmill.processes import supervise
+from corpusmill.store.scratch import temporary_folder
 
 GRACE_S = 25.0
 """The launcher gives its ranks 20 s to store a checkpoint; a Prefect worker kills a cancelled flow after 30."""
@@ -53,10 +53,10 @@ def train_in_process(
         "log_dir": str(Path(".corpusmill/runs").resolve()),
     }
     env = {**python_environment(), "PYTHONUNBUFFERED": "1"}
-    with tempfile.TemporaryDirectory(prefix="mill-train-") as folder:
-        file = Path(folder) / "job.json"
+    with temporary_folder() as folder:
+        file = folder / "job.json"
         file.write_text(json.dumps(job), encoding="utf-8")
-        log = Path(folder) / "log"
+        log = folder / "log"
         code = supervise(
             [sys.executable, "-m", "training", str(file)], log=log, on_line=on_line, env=env, grace_s=GRACE_S
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from corpusmill.config import Recipe
 from corpusmill.errors import MillError
 from corpusmill.processes import forget_peak, peak_bytes
 from corpusmill.store import Store
+from corpusmill.store.scratch import temporary_folder
 from tasks.units import Done, Job, Missing, Runner
 
 
@@ -57,15 +57,15 @@ def kept(run: Runner, recipe: Recipe, store: Store) -> Iterator[Runner]:
 
     If the store is unavailable then, the error of the block is still the one raised.
     """
-    with tempfile.TemporaryDirectory(prefix="corpusmill-memory-") as folder:
+    with temporary_folder() as folder:
 
         def measured(stage: str, fn: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
-            return run(stage, Measured(fn, stage, folder), units)
+            return run(stage, Measured(fn, stage, str(folder)), units)
 
         try:
             yield measured
         finally:
-            if stages := _by_stage(Path(folder)):
+            if stages := _by_stage(folder):
                 name = f"runs/{datetime.now(UTC):%Y%m%dt%H%M%S}-{secrets.token_hex(4)}/near_memory.json"
                 granted = recipe.deduplicate.memory_mb * 2**20
                 with suppress(MillError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from corpusmill.kernels.perplexity import arpa as arpa_file
 from corpusmill.kernels.perplexity.estimate import bits_e6, kept_ngrams, keys_of
 from corpusmill.kernels.perplexity.table import pack, write_table
 from corpusmill.kernels.perplexity.tokens import UNKNOWN_TEXT
+from corpusmill.store.scratch import temporary_folder
 from tasks.folders import made as made_folder
 from tasks.models.model_files import identity, put, refuse_existing
 from tasks.models.perplexity_estimate import Estimate
@@ -77,8 +77,8 @@ def train(
     refuse_existing(output, *((arpa,) if arpa else ()))
     if arpa:
         made_folder(arpa.parent)
-    with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=made_folder(output.parent)) as folder:
-        scratch = Scratch(Path(folder))
+    with temporary_folder(made_folder(output.parent)) as folder:
+        scratch = Scratch(folder)
         stream = tokenized(texts, scratch, spell=arpa is not None)
         model = Estimate(stream, training.order, prune, scratch)
         rows, text = Rows(scratch), scratch.folder / "arpa"
@@ -112,8 +112,8 @@ def convert(arpa: Path, output: Path, name: str = "") -> dict[str, Any]:
     refuse_existing(output)
     if not arpa.is_file():
         raise NotFound(f"{arpa}: no such file", "expected an ARPA file")
-    with tempfile.TemporaryDirectory(prefix="mill-perplexity-", dir=made_folder(output.parent)) as folder:
-        rows = Rows(Scratch(Path(folder)))
+    with temporary_folder(made_folder(output.parent)) as folder:
+        rows = Rows(Scratch(folder))
         try:
             with arpa.open(encoding="utf-8", newline="\n") as lines:
                 unknown_e6 = _read_arpa(lines, rows)

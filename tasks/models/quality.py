@@ -9,7 +9,6 @@ never stand on both sides.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -26,6 +25,7 @@ from corpusmill.canonical import canonical_json
 from corpusmill.errors import UsageError
 from corpusmill.kernels.quality.calibration import calibration
 from corpusmill.kernels.quality.classifier import HEAD_CHARS, NEGATIVE, POSITIVE, Classifier, card_path, normalised
+from corpusmill.store.scratch import temporary_folder
 from tasks.folders import made as made_folder
 from tasks.models.model_files import identity, put, refuse_existing
 
@@ -86,8 +86,8 @@ def train(
     if output.suffix not in (".bin", ".ftz"):
         raise UsageError(f"--output {output.name}", "expected a name that ends in .bin, or in .ftz for a small model")
     refuse_existing(output)
-    with tempfile.TemporaryDirectory(prefix="mill-quality-", dir=made_folder(output.parent)) as folder:
-        work = Path(folder)
+    with temporary_folder(made_folder(output.parent)) as folder:
+        work = folder
         data, lines, held = _prepared((positive, negative), work, training)
         made = work / output.name
         _fit(lines, made, training)

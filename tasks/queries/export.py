@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from corpusmill.dataset.manifest import Manifest, open_manifest
 from corpusmill.errors import Refused, UsageError
 from corpusmill.store import Output, Store
+from corpusmill.store.scratch import Scratch
 from tasks.folders import made as made_folder
 from tasks.views import LAYERS, overlay
 
@@ -57,21 +57,19 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
         raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder or remove the file.")
     made_folder(out)
     sha, lines, size = hashlib.sha256(), 0, 0
-    handle, partial = tempfile.mkstemp(prefix=".export-", dir=out)
-    try:
-        with os.fdopen(handle, "wb") as to:
+    with Scratch(out) as scratch:
+        partial = scratch.path()
+        with partial.open("wb") as to:
             for row in rows(store, open_manifest(store, digest), raw=raw):
                 if everything or (row["doc_id"] is not None and row["stage"] is None):
                     line = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
                     to.write(line)
                     sha.update(line)
                     lines, size = lines + 1, size + len(line)
-            os.fchmod(to.fileno(), 0o644)
-        os.link(partial, file)  # unlike a rename, this never replaces a file that came meanwhile
-    except FileExistsError as err:
-        raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder.") from err
-    finally:
-        Path(partial).unlink()
+        try:
+            os.link(partial, file)  # unlike a rename, this never replaces a file that came meanwhile
+        except FileExistsError as err:
+            raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder.") from err
     return Exported(file, lines, size, sha.hexdigest())
 
 

@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from corpusmill.errors import NotFound, Unavailable, UsageError
 from corpusmill.readers.parts import Part
+from corpusmill.store.scratch import temporary_folder
 from tasks.acquire.fetch import http, s3, stamps
 from tasks.acquire.fetch.ranged import Ranged
 
@@ -94,8 +95,8 @@ def fetch(
     Raises:
         Unavailable: it is missing, cannot be read, or the server does not answer.
     """
-    with tempfile.TemporaryDirectory(prefix="corpusmill-fetch-") as scratch:
-        path = Path(scratch) / "file"
+    with temporary_folder() as scratch:
+        path = scratch / "file"
         try:
             if ranges:
                 file = _joined(root, locator, ranges, path)
@@ -108,7 +109,7 @@ def fetch(
                 f"file {locator} is missing at {root}", err.why, "Restore the file, or remove it from the list."
             ) from err
         except OSError as err:
-            raise _disk_fault(err, locator, root, scratch) from err
+            raise _disk_fault(err, locator, root, str(scratch)) from err
         yield file
 
 

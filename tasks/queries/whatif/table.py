@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from corpusmill.kernels.rules.bounds import Bound
 from corpusmill.measured import measured_batch
 from corpusmill.places import cache_folder
 from corpusmill.store import Store
+from corpusmill.store.scratch import process_scratch
 from tasks.queries.whatif.sealed import discard, sealed
 from tasks.queries.whatif.sql import broken
 
@@ -52,17 +54,22 @@ def measures_of(
     name = f"whatif-{FORMAT}-{digest[:32]}.duckdb"
     file = sealed(folder_of_measures() / name, digest, lambda path: _fill(str(path), store, manifest, before))
     try:
-        with duckdb.connect(str(file), read_only=True, config={"memory_limit": MEMORY}) as db:
+        with duckdb.connect(str(file), read_only=True, config=_limits()) as db:
             yield db
     except (duckdb.IOException, duckdb.InternalException, duckdb.FatalException, duckdb.SerializationException) as err:
         discard(file)
         raise CheckFailed(f"{file} is damaged", str(err).partition("\n")[0], "Run again: it is made anew.") from err
 
 
+def _limits() -> dict[str, Any]:
+    """What does not fit into memory goes to the scratch of this process."""
+    return {"memory_limit": MEMORY, "temp_directory": str(process_scratch(Path(tempfile.gettempdir())).path())}
+
+
 def _fill(path: str, store: Store, manifest: Manifest, bounds: tuple[Bound, ...]) -> None:
     if len(bounds) > MAX_BOUNDS:
         raise UsageError(f"{len(bounds)} bounds", f"what-if supports at most {MAX_BOUNDS}", "Split the rule file.")
-    with duckdb.connect(path, config={"memory_limit": MEMORY}) as db:
+    with duckdb.connect(path, config=_limits()) as db:
         made = False
         for number, batch in enumerate(_batches(store, manifest)):
             db.register("batch", batch.append_column("file", pa.array(np.full(batch.num_rows, number, np.int32))))

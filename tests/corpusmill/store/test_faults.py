@@ -17,7 +17,6 @@ import corpusmill.store.s3
 from corpusmill.errors import MillError, NotFound, Refused, Unavailable, UsageError
 from corpusmill.redact import redacted
 from corpusmill.store import Store, Unit, open_store
-from corpusmill.store.scratch import Scratch
 from tests.servers import free_ports
 
 UNIT = Unit("extract", 1, {}, ("input",))
@@ -116,7 +115,9 @@ def test_a_full_disk_is_told_and_leaves_a_valid_store_that_goes_on_with_more_spa
         store.commit(second, {"x": store.draft_bytes(big)})
     assert message(caught)[0] == 7
     assert str(tiny_disk) in str(caught.value)
-    assert [path for path in (tiny_disk / "store/tmp").rglob("*") if path.is_file()] == []
+    assert [path for path in (tiny_disk / "store/tmp").rglob("*") if path.is_file()] == [
+        store.backend._scratch.folder / "owner"
+    ]
     assert len(store.list("objects/")) == 1
     assert open_store(store.uri).receipt(UNIT) == first
     assert open_store(store.uri).receipt(second) is None
@@ -143,7 +144,7 @@ def test_a_fault_of_any_system_call_is_one_message_and_leaves_nothing(folder_sto
             folder_store.commit(UNIT, {"x": draft})
     assert message(caught)[0] == 7
     root = Path(folder_store.uri)
-    assert [path for path in root.rglob("*") if path.is_file() and path.name != "STORE.json"] == []
+    assert [path for path in root.rglob("*") if path.is_file() and path.name not in ("STORE.json", "owner")] == []
     assert folder_store.commit(UNIT, {"x": draft}).outputs["x"].size == 1000
 
 
@@ -164,23 +165,13 @@ def test_a_full_scratch_disk_is_told(folder_store, tiny_disk, monkeypatch):
         store.draft_table(table)
     with pytest.raises(Unavailable, match="No space left"):
         store.draft_bytes(os.urandom(3_000_000))
-    assert [path for path in tiny_disk.rglob("*") if path.is_file()] == []
+    assert [path.name for path in tiny_disk.rglob("*") if path.is_file()] == ["owner"]
     assert store.draft_bytes(b"small").size == 5
 
 
-def test_the_scratch_folder_of_a_killed_process_is_cleared_by_the_next(folder_store, tmp_path, monkeypatch):
-    abandoned = tmp_path / "corpusmill-scratch-abandoned"
-    abandoned.mkdir()
-    (abandoned / "00000000").write_bytes(b"x" * 1000)
-    living = Scratch(tmp_path)
-    living.path().write_bytes(b"y")
-    assert not abandoned.exists()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_a_draft_stays_when_the_store_that_made_it_is_gone(folder_store):
     draft = open_store(folder_store.uri).draft_bytes(b"z")
-    assert draft.path.read_bytes() == b"z"  # also when the store that made it is gone
-    assert len(list(tmp_path.glob("corpusmill-scratch-*"))) == 2
-    del living
-    assert [path.parent for path in tmp_path.glob("corpusmill-scratch-*/*")] == [draft.path.parent]
+    assert draft.path.read_bytes() == b"z"
 
 
 # server
