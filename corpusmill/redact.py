@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+from corpusmill.plain_text import visible
+
 GONE, QUERY = "***", "?..."
 
 _WORDS = (
@@ -99,7 +101,7 @@ def _password(address: str) -> str:
 
 
 def guard_logs() -> None:
-    """From now on, log records of this process are redacted, whoever makes and whoever prints them."""
+    """From now on, log records of this process are redacted, and no terminal obeys them, whoever makes them."""
     logging.setLogRecordFactory(Redacted)
 
 
@@ -109,7 +111,7 @@ class Redacted(logging.LogRecord):
     def __init__(self, *args: object, **named: object) -> None:
         super().__init__(*args, **named)  # type: ignore[arg-type]
         if isinstance(self.exc_info, tuple) and self.exc_info[0] is not None:
-            self.exc_text = redacted("".join(traceback.format_exception(*self.exc_info))).rstrip("\n")
+            self.exc_text = visible(redacted("".join(traceback.format_exception(*self.exc_info)))).rstrip("\n")
 
     def getMessage(self) -> str:
-        return redacted(super().getMessage())
+        return visible(redacted(super().getMessage()))

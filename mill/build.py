@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from corpusmill.config.defaults import DEFAULT_STORE
 from corpusmill.plain_text import human_bytes, table
-from mill.common import InStore, noted
+from mill.common import InStore, note, noted
 from mill.paths import on_this_machine
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterato
     from tasks.traffic import recorded
 
     if not is_warm():
-        print("compiling kernels first: some minutes of CPU, once on this machine", file=sys.stderr)
+        note("compiling kernels first: some minutes of CPU, once on this machine")
     with (
         recorded(store, verb, name) as record,
         Engine(processes(workers)) as engine,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-import json
+import io
 import os
 import signal
 import sys
@@ -28,6 +28,7 @@ from cyclopts import (
 from corpusmill import __version__, extras
 from corpusmill.errors import MillError, Unavailable, UsageError
 from corpusmill.redact import guard_logs, redacted
+from mill.common import note, show_json
 
 INTERRUPTED, TERMINATED, PIPE_CLOSED = 130, 143, 141
 
@@ -136,6 +137,7 @@ def run(argv: Sequence[str]) -> int:
     flags = [word for word in argv if word.startswith("-")]
     as_json, verbose = "--json" in flags, "-v" in flags or "--verbose" in flags
     guard_logs()
+    _forgive(sys.stdout, sys.stderr)
     before = signal.getsignal(signal.SIGTERM)
     try:
         signal.signal(signal.SIGTERM, _terminate)
@@ -151,13 +153,13 @@ def run(argv: Sequence[str]) -> int:
         return _say(UsageError(_usage(err), "", f"See `{_verb(err)} --help`."), as_json)
     except MillError as err:
         if verbose:
-            print(redacted(traceback.format_exc()), end="", file=sys.stderr)
+            note(redacted(traceback.format_exc()).rstrip("\n"))
         return _say(err, as_json)
     except KeyboardInterrupt:
-        print("interrupted; finished work is stored; run the same command to resume", file=sys.stderr)
+        note("interrupted; finished work is stored; run the same command to resume")
         return INTERRUPTED
     except _Terminated:
-        print("terminated; finished work is stored; run the same command to resume", file=sys.stderr)
+        note("terminated; finished work is stored; run the same command to resume")
         return TERMINATED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -165,10 +167,17 @@ def run(argv: Sequence[str]) -> int:
     except Exception as err:
         outside = extras.missing(err) or _outside(err)
         if verbose:
-            print(redacted(traceback.format_exc()), end="", file=sys.stderr)
+            note(redacted(traceback.format_exc()).rstrip("\n"))
         return _say(outside or _our_fault(err), as_json)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _forgive(*outputs: object) -> None:
+    """Letters that an output does not have are replaced: no name or text of a page ends a command."""
+    for output in outputs:
+        if isinstance(output, io.TextIOWrapper) and output.errors in ("strict", "surrogateescape"):
+            output.reconfigure(errors="replace")
 
 
 def _usage(err: CycloptsError) -> str:
@@ -235,8 +244,8 @@ def _our_fault(err: Exception) -> MillError:
 def _say(err: MillError, as_json: bool) -> int:
     if as_json:
         fault = {"error": err.id, "exit_code": err.exit_code, "what": err.what, "why": err.why, "do": err.do}
-        print(json.dumps(fault, ensure_ascii=False, sort_keys=True), file=sys.stderr)
+        show_json(fault, to=sys.stderr)
     else:
-        lines = [f"error[{err.id}] {err.what}", *err.why.splitlines(), *err.do.splitlines()]
-        print("\n  ".join(lines), file=sys.stderr)
+        lines = [f"error[{err.id}] {err.what}", *err.why.split("\n"), *err.do.split("\n")]
+        note("\n  ".join(lines))
     return err.exit_code

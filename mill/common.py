@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from cyclopts import Parameter
 
 from corpusmill.config.defaults import DEFAULT_STORE
+from corpusmill.plain_text import json_text, visible
 
 if TYPE_CHECKING:
     from corpusmill.dataset.manifest import Manifest
     from corpusmill.store import Store
+
+
+def show(text: str, *, to: TextIO | None = None, end: str = "\n") -> None:
+    """Print what no terminal obeys.
+
+    Args:
+        to: else stdout.
+    """
+    print(visible(text), end=end, file=to or sys.stdout, flush=to is not None)
+
+
+def note(text: str) -> None:
+    """Print a line on stderr."""
+    show(text, to=sys.stderr)
+
+
+def show_json(document: Mapping[str, Any], *, to: TextIO | None = None) -> None:
+    """Print a document in one line, in the letters that the output has."""
+    to = to or sys.stdout
+    utf8 = (getattr(to, "encoding", None) or "utf-8").lower().replace("_", "-") in ("utf-8", "utf8")
+    print(json_text(document, only_ascii=not utf8), file=to)
 
 
 @Parameter(name="*")
@@ -27,7 +49,7 @@ class Output:
 
     def answer(self, document: Mapping[str, Any], text: str) -> None:
         """Print the result on stdout: the document with --json, else the text."""
-        print(json.dumps(document, ensure_ascii=False, sort_keys=True) if self.json else text)
+        show_json(document) if self.json else show(text)
 
 
 @Parameter(name="*")

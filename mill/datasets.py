@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from corpusmill.plain_text import human_bytes, table
-from mill.common import InStore
+from mill.common import InStore, note, show
 
 Ref = Annotated[
     str, Parameter(help="Name (its newest dataset), name@digest (6 or more hex digits), or a whole digest.")
@@ -61,14 +61,14 @@ def rejects(
         options.answer({"manifest": data.digest, "rejects": rows}, f"{data.short}\n\n{written_out(rows)}")
         return
 
-    def show(row: Mapping[str, Any]) -> None:
-        print(f"\n{written_out([row])}", file=sys.stderr)
+    def shown(row: Mapping[str, Any]) -> None:
+        note(f"\n{written_out([row])}")
 
     def answer() -> str | None:
-        print("keep it, drop it, skip, quit [k/d/s/q]? ", end="", file=sys.stderr, flush=True)
+        show("keep it, drop it, skip, quit [k/d/s/q]? ", end="", to=sys.stderr)
         return sys.stdin.readline() or None
 
-    done = labels.ask(data.store, data.name, data.digest, rows, show, answer)
+    done = labels.ask(data.store, data.name, data.digest, rows, shown, answer)
     says = f"{done['keep']} to keep, {done['drop']} to drop, {done['skipped']} skipped"
     options.answer(
         {"manifest": data.digest, "labelled": done}, f"{data.short}: {says}. `mill rejects {data.short} --rates`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +11,12 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from corpusmill import extras
+from corpusmill.plain_text import visible
 from corpusmill.redact import redacted
 from flows.platform import supervisor
 from flows.platform.server import is_healthy
 from flows.run.defaults import may_create, store_uri
-from mill.common import Output
+from mill.common import Output, note
 from mill.paths import folder
 
 HOME = Path(".corpusmill")
@@ -63,7 +63,7 @@ def up(
         with progress(console) as say:
             platform = supervisor.start(home, host, port, uri, say, lambda: sample_crawl(home))
         if home == HOME.resolve() and not supervisor.write_env_file(platform):
-            console.print(f"{supervisor.env_file(home)} was not written by mill and is left unchanged")
+            console.print(f"{visible(str(supervisor.env_file(home)))} was not written by mill and is left unchanged")
     options.answer(document(platform), describe(platform))
 
 
@@ -186,6 +186,6 @@ def progress(console: Console) -> Iterator[Callable[[str], None]]:
             what = text.partition(":")[0]
             if [what] != said:
                 said[:] = [what]
-                print(text, file=sys.stderr, flush=True)
+                note(text)
 
         yield say

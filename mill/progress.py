@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from mill.common import show
+
 if TYPE_CHECKING:
     from corpusmill.engine.local import Engine
     from tasks.units import Runner
@@ -50,6 +52,6 @@ class Lines:
             now = self.clock()
             if now - self.last >= EVERY_S or (done == len(units) and now - began >= EVERY_S):
                 self.last = now
-                print(f"stage={stage} done={done} of={len(units)} seconds={now - began:.0f}", file=self.to, flush=True)
+                show(f"stage={stage} done={done} of={len(units)} seconds={now - began:.0f}", to=self.to)
 
         return self.engine.map(fn, units, on_done=count)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from mill.common import InStore
+from mill.common import InStore, note
 
 if TYPE_CHECKING:
     from corpusmill.dataset.manifest import Manifest
@@ -32,9 +31,7 @@ def train(
     """Train a model on a dataset; the same command again resumes from the latest checkpoint."""
     from training.launch import train_ref
 
-    result = train_ref(
-        options.open(), ref, config, set_, resume, on_line=lambda line: print(line, file=sys.stderr, flush=True)
-    )
+    result = train_ref(options.open(), ref, config, set_, resume, on_line=note)
     lines = [f"run        {result['run_id']}: {result['outcome']}"]
     if "loss_first" in result:
         lines.append(f"steps      {result['steps']:,}, {result['tokens']:,} tokens")

@@ -25,7 +25,7 @@ from corpusmill import compiled
 from corpusmill.errors import Unavailable
 from corpusmill.places import SHIPPED
 from corpusmill.plain_text import human_bytes
-from mill.common import Output
+from mill.common import Output, note
 
 RECIPE = """
 [source.made]
@@ -200,7 +200,7 @@ PARTS = {"build": _build, "extract": _extract, "measure": _measure, "models": _m
 def _shown() -> Iterator[None]:
     """On stderr, how many kernels have been compiled so far."""
     before, ended = compiled.stored()[0], threading.Event()
-    print("compiling kernels: a minute or two of CPU, once on this machine", file=sys.stderr, flush=True)
+    note("compiling kernels: a minute or two of CPU, once on this machine")
 
     def show() -> None:
         line = "\r{} kernels" if sys.stderr.isatty() else "{} kernels\n"

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from corpusmill.dataset.manifest import Manifest
+from corpusmill.plain_text import one_line
 from corpusmill.store import Output, Store
 from corpusmill.store.receipts import unseal
 from corpusmill.typed_json import written
@@ -91,7 +92,7 @@ def written_out(chain: Mapping[str, Any]) -> str:
     for source in chain["inputs"][:SHOWN]:
         made = documents.get(f"{source['source']}/{source['locator']}", {"outputs": []})["outputs"]
         found = "".join(f", {o['rows']:,} {o['kind']} {o['digest'][:12]}" for o in made if o["kind"] != "rejects")
-        lines.append(f"file       {source['locator']} sha256 {(source['sha256'] or '')[:12]}{found}")
+        lines.append(f"file       {one_line(source['locator'])} sha256 {(source['sha256'] or '')[:12]}{found}")
     if len(chain["inputs"]) > SHOWN:
         lines.append(f"           and {len(chain['inputs']) - SHOWN:,} more files (--json lists all)")
     return "\n".join(lines)

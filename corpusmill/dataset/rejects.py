@@ -8,6 +8,7 @@ from typing import Any
 
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound, UsageError
+from corpusmill.plain_text import one_line
 from corpusmill.store import Store
 
 WIDTH = 110
@@ -61,7 +62,7 @@ def written_out(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _one(row: Mapping[str, Any]) -> str:
     lines = [f"{row['stage']} / {row['reason']}   {plain(row['url'] or '(no URL)')}"]
-    facts = [f"{row['locator']} at byte {row['offset']:,}"]
+    facts = [f"{one_line(row['locator'])} at byte {row['offset']:,}"]
     if row["value"] is not None:
         facts.append(f"value {row['value']:.4g}" + (f", bound {row['bound']:.4g}" if row["bound"] is not None else ""))
     for name in ("language", "benchmark", "keeper"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from corpusmill.errors import CheckFailed, Unavailable
+from corpusmill.plain_text import visible
 from flows.platform import supervisor
 from flows.platform.server import last_line
 from flows.run.defaults import workers
@@ -74,7 +75,7 @@ def on_platform(store_uri: str, home: Path, *, keep: bool) -> Made:
             "the Prefect server is not reachable any more", f"{err}; {last_line(log)}", f"Its log: {log}"
         ) from err
     except BaseException:
-        console.print(f"logs: {platform.home / 'logs'}")
+        console.print(f"logs: {visible(str(platform.home / 'logs'))}")
         raise
     finally:
         if ours and not keep:
@@ -214,7 +215,7 @@ def plain(store_uri: str, home: Path) -> Made:
 
 def dimmed(console: Console) -> Callable[[str], None]:
     """A function that prints a line as a line of a log."""
-    return lambda line: console.print(f"  {line}", style="dim", markup=False, highlight=False, soft_wrap=True)
+    return lambda line: console.print(f"  {visible(line)}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def report(store_uri: str, made: Made) -> tuple[dict[str, Any], str]:

@@ -66,7 +66,8 @@ def test_a_living_process_keeps_its_folders_and_a_killed_one_loses_them(tmp_path
         child.communicate()
     assert len(scratches(tmp_path)) == 2
     with Scratch(tmp_path) as own:
-        assert scratches(tmp_path) == [own.folder]
+        made = own.folder
+        assert scratches(tmp_path) == [made]
     assert scratches(tmp_path) == []
 
 

@@ -23,3 +23,9 @@ def test_other_errors_stay_what_they_are(err):
         raise err
     assert caught.value is err
     assert "CANARY" not in str(caught.value)
+
+
+def test_what_a_terminal_obeys_is_shown_as_escapes():
+    with pytest.raises(Unavailable, match=r"file:///x\\x1b\[2J") as caught, without_secrets():
+        raise Unavailable("file:///x\x1b[2J", "why\nmore")
+    assert caught.value.why == "why\nmore"
