@@ -23,12 +23,13 @@ def cache_folder() -> Path:
 
 
 def python_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Environment of a Python that we start: it finds this very package, and no module of the working folder.
+    """Environment of a Python that we start: it finds this very package, and no module of the working folder; names of
+    files are UTF-8 to it whatever the locale says.
 
     Args:
         base: else the environment of this process.
     """
-    env = {**(os.environ if base is None else base), "PYTHONSAFEPATH": "1"}
+    env = {**(os.environ if base is None else base), "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
     root = _PACKAGE.parent
     if root.name not in ("site-packages", "dist-packages"):  # there it is found anyway, behind the standard library
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(root), env.get("PYTHONPATH"))))

@@ -125,7 +125,21 @@ def app() -> App:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: run one command and exit with its code (docs/reference/exit-codes.md)."""
+    if argv is None:
+        _read_names_as_utf8()
     sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def _read_names_as_utf8() -> None:
+    """Begin again in UTF-8 mode where the locale has another encoding (C, ISO-8859-1).
+
+    Else the names of files, which are part of a dataset, would be others than elsewhere, or none. The output keeps the
+    encoding that it has.
+    """
+    if sys.getfilesystemencoding().lower().replace("-", "") == "utf8":
+        return
+    env = {"PYTHONIOENCODING": f"{getattr(sys.stdout, 'encoding', 'ascii')}:replace", **os.environ}
+    os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], env)
 
 
 def run(argv: Sequence[str]) -> int:

@@ -107,17 +107,6 @@ def test_an_output_without_the_letters_gets_others_and_the_command_ends_well(
             assert LETTERS in str(json.loads(out or err))
 
 
-@pytest.mark.parametrize(
-    "env", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}], ids=str
-)
-def test_a_process_without_utf8_ends_well_too(store: Path, env: dict[str, str]) -> None:
-    code = f"from mill.cli import main; main(['rejects', 'tiny', '--store', {str(store)!r}])"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert b"too_few_words" in done.stdout
-    assert not {chr(byte) for byte in done.stdout + done.stderr} & OBEYED
-
-
 def test_errors_of_redirects_progress_and_log_records_are_not_obeyed(tmp_path: Path, capfd: Any, caplog: Any) -> None:
     file = tmp_path / "web.toml"
     with serve(tmp_path, lambda number, path: "redirect:file:///x\x1b]0;PWNED\x07\x1b[2J") as server:
@@ -181,3 +170,22 @@ def test_verbs_print_by_what_takes_codes_out() -> None:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
     }
     assert found == {"common.py", "warm.py"}
+
+
+NO_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_a_process_without_utf8_finds_the_same_files_and_ends_well(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "Fluß.jsonl").write_text('{"text": "x"}\n')
+    (tmp_path / "r.toml").write_text('name = "r"\n[source.a]\nkind = "jsonl"\nroot = "src"\nsnapshot = "s"\n')
+    for words in (["plan", "r.toml", "--store", "none", "--json"], ["lineage", "tiny", "--store", str(store)]):
+        code = f"import sys; sys.argv[1:] = {words}; from mill.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, **NO_UTF8}, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.isascii()
+        assert not {chr(byte) for byte in done.stdout + done.stderr} & OBEYED
+        if words[0] == "plan":
+            assert json.loads(done.stdout)["sources"][0]["files"] == 1
