@@ -66,9 +66,9 @@ class Scratch:
             if self._folder is None or self._pid != os.getpid() or not self._folder.exists():
                 self._parent.mkdir(parents=True, exist_ok=True)
                 clear_abandoned(self._parent)
-                self._folder, lock = _make(self._parent)
+                self._folder, locks = _make(self._parent)
                 self._pid = os.getpid()
-                self._remove = weakref.finalize(self, _remove, self._folder, lock, self._pid)
+                self._remove = weakref.finalize(self, _remove, self._folder, locks, self._pid)
             return self._folder
 
     def path(self) -> Path:
@@ -164,20 +164,33 @@ def _newest(folder: Path) -> float:
     return max(found)
 
 
-def _make(parent: Path) -> tuple[Path, int]:
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=PREFIX))
-    try:
-        fd = os.open(folder / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _make(parent: Path) -> tuple[Path, tuple[int, int]]:
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=PREFIX))
+        try:
+            return folder, _owned(folder)
+        except FileNotFoundError:
+            continue  # an earlier version cleared it before it was locked
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _owned(folder: Path) -> tuple[int, int]:
+    """Locks on the folder, at which earlier versions look, and on its owner file."""
+    locks = (
+        os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC),
+        os.open(folder / OWNER, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600),
+    )
+    for lock in locks:
         with suppress(OSError):  # a file system without locks: nobody can take it, so nobody removes it
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        os.write(fd, json.dumps({"format": "corpusmill-scratch", "machine": _machine()}).encode())
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return folder, fd
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(locks[1], json.dumps({"format": "corpusmill-scratch", "machine": _machine()}).encode())
+    return locks
 
 
-def _remove(folder: Path, lock: int, pid: int) -> None:
+def _remove(folder: Path, locks: tuple[int, int], pid: int) -> None:
     if os.getpid() == pid:  # a forked child inherits the finalizer, not the folder
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        for lock in locks:
+            os.close(lock)

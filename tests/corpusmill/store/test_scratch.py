@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fcntl
 import json
 import os
 import signal
@@ -69,6 +70,15 @@ def test_a_living_process_keeps_its_folders_and_a_killed_one_loses_them(tmp_path
         made = own.folder
         assert scratches(tmp_path) == [made]
     assert scratches(tmp_path) == []
+
+
+def test_earlier_versions_see_that_a_scratch_is_in_use(tmp_path):
+    """They lock the folder itself, and remove what is not locked."""
+    with Scratch(tmp_path) as own:
+        other = os.open(own.folder, os.O_RDONLY | os.O_DIRECTORY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(other)
 
 
 def test_a_temporary_folder_is_gone_after_the_block_however_it_ends(tmp_path, monkeypatch):
