@@ -82,10 +82,11 @@ def _first(read: Sequence[Read], store: Store) -> Iterator[str]:
     for source, receipt in read:
         if not _faults([receipt]):
             continue
-        table = store.table(receipt.outputs["records"], columns=["offset", "reason"])
+        table = store.table(receipt.outputs["records"], columns=["offset", "reason", "file"])
         for row in table.to_pylist():
             if row["reason"] and stages.reason_of(row["reason"]).kind == "fault":
-                yield f"{plain(source)}/{plain(str(receipt.facts['locator']))} at {row['offset']:,}: {row['reason']}"
+                file = row["file"] or str(receipt.facts["locator"])
+                yield f"{plain(source)}/{plain(file)} at {row['offset']:,}: {row['reason']}"
                 shown += 1
                 if shown == SHOWN:
                     return

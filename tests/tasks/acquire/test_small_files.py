@@ -29,6 +29,7 @@ from tasks.queries.plan import plan as make_plan
 from tests.servers import S3Server
 from tests.tasks.acquire.reading import by_unit, recipe
 from tests.tasks.test_changed import SETTLED_S
+from tests.tasks.test_rows_built import RULES
 
 
 def files(sizes: dict[str, int], kind: str = "jsonl") -> list[SourceUnit]:
@@ -132,6 +133,14 @@ def test_a_dataset_of_small_files_names_the_file_of_each_document(tmp_path: Path
     put(tmp_path / "root", [f"{i}.jsonl" for i in range(4)])
     (tmp_path / "root" / "bad.jsonl").write_text("[]\n")
     made = recipe("jsonl", tmp_path / "root")
+    (tmp_path / "any.toml").write_text(RULES)
+    lenient = {"rules": str(tmp_path / "any.toml")}, {"keep": ("*",), "min_score": 0.0}
+    made = made.model_copy(
+        update={
+            "filter": made.filter.model_copy(update=lenient[0]),
+            "language": made.language.model_copy(update=lenient[1]),
+        }
+    )
     done = build(made, store, lambda stage, fn, units: [fn(unit) for unit in units])
     assert done.units_run["extract"] == 1
     names = [f"{i}.jsonl" for i in range(4)]
