@@ -188,12 +188,15 @@ def folders() -> list[Path]:
 
 def is_warm() -> bool:
     """Whether kernels have been compiled on this machine before."""
-    return any(next(folder.glob("*.nbc"), None) for folder in folders())
+    return stored()[0] > 0
 
 
 def stored() -> tuple[int, int]:
     """Number and bytes of compiled kernels that are kept, those of other versions too."""
-    sizes = [path.stat().st_size for folder in folders() for path in folder.glob("*.nbc")]
+    sizes: list[int] = []
+    for folder in folders():
+        with contextlib.suppress(OSError):  # somebody else's home
+            sizes += [path.stat().st_size for path in folder.glob("*.nbc")]
     return len(sizes), sum(sizes)
 
 

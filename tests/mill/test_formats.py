@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from corpusmill.canonical import canonical_json
-from corpusmill.dataset.manifest import FORMAT, FORMATS, Manifest, open_manifest
+from corpusmill.dataset.manifest import FORMATS, open_manifest
+from corpusmill.errors import Refused
 from corpusmill.store import Store, open_store
 from mill import cli
 from tasks.chain import build
@@ -84,26 +85,19 @@ def test_bounds_can_be_moved_and_texts_exported(
     assert "keeper@" not in texts
 
 
-def test_a_later_snapshot_is_built_against_its_index(store: Store, tmp_path: Path) -> None:
-    """What an earlier format kept counts as kept before, and the new manifest names its keepers."""
+def test_an_index_whose_words_were_compared_otherwise_is_refused(store: Store, tmp_path: Path) -> None:
+    """Both formats come from before words were compared in their plain form; signatures of the two cannot be mixed."""
     crawl = golden.write_crawl(tmp_path / "crawl")
     (crawl / "third").mkdir()
-    pages = [golden.record("https://d.example/river", golden.page("river", 0))]
-    pages.append(golden.record("https://d.example/canal", golden.page("canal", 1)))
-    (crawl / "third" / "four.warc.gz").write_bytes(b"".join(pages))
+    (crawl / "third" / "four.warc.gz").write_bytes(golden.record("https://d.example/river", golden.page("river", 0)))
     copy = tmp_path / "copy"
     shutil.copytree(store.uri, copy)
     here = open_store(copy)
-    wanted = small_store.recipe(crawl, "third", "third/*.warc.gz")
-    built = build(wanted, here, small_store.run)
-    assert built.manifest.parents == (digests(store, "small")[-1],)
-    removed = {**built.manifest.row("exact").reasons, **built.manifest.row("near").reasons}
-    assert {reason: ended.docs for reason, ended in removed.items()} == {"near_duplicate": 1}
-    assert built.manifest.index is not None
-    assert len(built.manifest.index.parts) == 3
-    stored = here.manifest(built.digest, "small")
-    assert (stored["format"], sorted(stored["index"]["parts"][0])) == (FORMAT, ["keepers", "keys", "manifest", "sets"])
-    assert Manifest.from_json(stored) == built.manifest
+    with pytest.raises(Refused, match="was made with other settings") as refused:
+        build(small_store.recipe(crawl, "third", "third/*.warc.gz"), here, small_store.run)
+    assert "'folded-words' there, 'folded words of the plain form' here" in refused.value.why
+    assert "build the earlier dataset again" in refused.value.do
+    assert digests(here, "small") == digests(store, "small")
 
 
 def test_reasons_have_a_class_from_format_2_on(store: Store) -> None:

@@ -79,3 +79,17 @@ def test_a_folder_that_was_warmed_needs_nothing_even_if_it_is_read_only(
     monkeypatch.setattr(compiled, "writable", lambda: None)
     assert cli.run(["warm"]) == 0
     assert f"in {tmp_path}" in capsys.readouterr().out
+
+
+def test_a_folder_of_somebody_else_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container with a random user: HOME is there and may not be looked into."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.delenv("CORPUSMILL_KERNELS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+
+    def forbidden(path: Path, pattern: str) -> list[Path]:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "glob", forbidden)
+    assert compiled.stored() == (0, 0)
+    assert not compiled.is_warm()

@@ -34,7 +34,7 @@ NAMES = ["drop", "cut", "flag", "exempt"]
 def pages() -> list[tuple[str, str]]:
     filler = [(f"https://a.example/{s}", golden.page(s, i)) for i, s in enumerate(golden.SUBJECTS[:4])]
     extras = {
-        "lamps": f"{LAMPS.upper()}.",
+        "lamps": f"{LAMPS.title()}.",
         "edited": LAMPS.replace("keeper", "watchman") + ".",  # the 13-grams after it are left
         "short": f"{SHORT}?",
         "similar": SHORT.replace("home", "away") + "?",
@@ -146,8 +146,8 @@ def test_cut_takes_the_item_out_and_leaves_the_rest(made, tmp_path):
     kept = texts(made.store, built, tmp_path / "cut")
     whole = texts(made.store, made.built["flag"], tmp_path / "flag")
     assert kept.keys() == whole.keys()
-    assert LAMPS.upper() in whole["lamps"]
-    assert kept["lamps"] == whole["lamps"].replace(LAMPS.upper(), "")
+    assert LAMPS.title() in whole["lamps"]
+    assert kept["lamps"] == whole["lamps"].replace(LAMPS.title(), "")
     changed = LAMPS.replace("keeper", "watchman")
     assert kept["edited"] == whole["edited"].replace(changed, "")
     assert kept["short"] == whole["short"].replace(SHORT, "")
