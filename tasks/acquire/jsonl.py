@@ -32,6 +32,8 @@ CUT = r"\.(jsonl|ndjson|json)$"
 NAMES = re.compile(rf"\.(jsonl|jsonlines|ndjson){PACKED}|\.json\.(gz|bz2|xz|zst|zstd)$", re.IGNORECASE)
 """A plain .json beside data is most often a description of it: a pattern asks for such files."""
 OTHER_COLUMNS_BYTES = 2**20
+MOST_BRACKETS = 3_000_000
+"""Of `{` and `[` in a line of over a MiB: an empty object takes 3 bytes of JSON and 72 of memory."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -98,6 +100,8 @@ def _outcome(line: Line, reader: RowReader) -> Outcome:
     place: dict[str, Any] = {"offset": line.offset, "record_type": "row", "mime": "application/json"}
     if line.fault:
         return ended(line.fault, **place, payload_bytes=line.size)
+    if len(line.data) > 2**20 and line.data.count(b"{") + line.data.count(b"[") > MOST_BRACKETS:
+        return ended("bomb", **place, payload_bytes=line.size)
     try:
         row = json.loads(line.data.removeprefix(BOM).decode("utf-8"))
     except (ValueError, RecursionError):  # not UTF-8, not JSON, a number of 4,301 digits, nested too deep

@@ -321,26 +321,41 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
-def test_b135_a_bomb_in_parquet_gives_every_row_an_outcome_in_bounded_memory(bomb: Any, tmp_path: Path) -> None:
-    (tmp_path / "s").mkdir()
-    bomb(tmp_path / "s" / "a.parquet")
+def read_apart(kind: str, root: Path) -> tuple[dict[str | None, int], int]:
+    """Outcomes of a source by reason, read in a process of its own, and that process's peak in MiB."""
     code = (
         "import json, sys; from collections import Counter; from corpusmill.config import parse_recipe\n"
         "from corpusmill.readers.outcomes import ReadOptions; from corpusmill.readers.warc import FileFacts\n"
         "from tasks import acquire\n"
-        "made = parse_recipe({'name': 't', 'source': {'s': {'kind': 'parquet', 'root': sys.argv[1]}}}, 'test')\n"
+        "made = parse_recipe({'name': 't', 'source': {'s': {'kind': sys.argv[2], 'root': sys.argv[1]}}}, 'test')\n"
         "(unit,) = acquire.plan(made)\n"
         "with acquire.fetched(unit, made) as file:\n"
         "    found = Counter(o.reason for o in acquire.read(unit, file, made, ReadOptions(), FileFacts()))\n"
         "peak = next(int(line.split()[1]) // 1024 for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
         "print(json.dumps([sorted(found.items(), key=str), peak]))"
     )
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "s"], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, root, kind], capture_output=True, text=True, check=True)
     found, mebibytes = json.loads(done.stdout)
+    return dict(found), mebibytes
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
+def test_b135_a_bomb_in_parquet_gives_every_row_an_outcome_in_bounded_memory(bomb: Any, tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    bomb(tmp_path / "s" / "a.parquet")
+    found, mebibytes = read_apart("parquet", tmp_path / "s")
     rows, expected = BOMBS[bomb]
-    assert sum(count for _, count in found) == rows
-    assert dict(found) == expected
+    assert sum(found.values()) == rows
+    assert found == expected
+    assert mebibytes < 600
+
+
+@pytest.mark.parametrize("value", ["{},", "[],", '{"a":1},', "[[],"])
+def test_a_line_of_nothing_but_brackets_is_a_bomb_and_the_next_is_read(value: str, tmp_path: Path) -> None:
+    many = (value * (30 * 2**20 // len(value)))[:-1] + "]" * (value == "[[],") * (30 * 2**20 // 4)
+    (tmp_path / "a.jsonl").write_text('{"text": "good", "x": [' + many + ']}\n{"text": "after"}\n', encoding="ascii")
+    found, mebibytes = read_apart("jsonl", tmp_path)
+    assert found in ({"bomb": 1, None: 1}, {"too_large": 1, None: 1})
     assert mebibytes < 600
 
 
