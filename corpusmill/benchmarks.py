@@ -19,7 +19,7 @@ from corpusmill.canonical import sha256
 from corpusmill.config import Benchmark, Decontaminate, find_file, read_section
 from corpusmill.dataset.manifest import ScreenedBenchmark
 from corpusmill.errors import Unavailable, UsageError
-from corpusmill.store.file_state import while_unchanged
+from corpusmill.file_state import while_unchanged
 from corpusmill.typed_json import read
 
 FOLDER = "recipes/benchmarks"

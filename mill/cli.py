@@ -260,6 +260,7 @@ def _say(err: MillError, as_json: bool) -> int:
         fault = {"error": err.id, "exit_code": err.exit_code, "what": err.what, "why": err.why, "do": err.do}
         show_json(fault, to=sys.stderr)
     else:
-        lines = [f"error[{err.id}] {err.what}", *err.why.split("\n"), *err.do.split("\n")]
+        more = (line for part in (err.why, err.do) if part for line in part.split("\n"))
+        lines = [f"error[{err.id}] {err.what}", *more]
         note("\n  ".join(lines))
     return err.exit_code

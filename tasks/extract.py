@@ -19,13 +19,13 @@ from corpusmill.dataset.manifest import Input, RuleFile
 from corpusmill.errors import Unavailable
 from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
+from corpusmill.file_state import while_unchanged
 from corpusmill.models import model_digest, model_path
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
 from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
-from corpusmill.store.file_state import while_unchanged
 from tasks import acquire, stages
 from tasks.acquire import SourceUnit, notes
 from tasks.tally import Tally

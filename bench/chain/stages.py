@@ -17,7 +17,7 @@ from corpusmill.dataset.manifest import Manifest
 from corpusmill.engine.local import Engine
 from corpusmill.extractor.sandbox.sandbox import Sandbox
 from corpusmill.store import Output, Store
-from tasks import chain, decide, dedup, extract, pack
+from tasks import chain, decide, dedup, extract, pack, tokenizer
 from tasks import filter as filtering
 from tasks.decontaminate import screen
 from tasks.judge import groups, judge
@@ -75,7 +75,7 @@ def timed(watch: Stopwatch) -> Iterator[None]:
         function("exact", dedup, "exact")
         function("near", dedup, "near")
         function("decide", decide, "decide_shard")
-        function("tokenizer", pack, "tokenizer")
+        function("tokenizer", tokenizer, "trained")
         function("pack", pack, "pack_window")
         function("publish", chain, "publish")
         function("chain", chain, "build")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from corpusmill.errors import NotFound
+from corpusmill.file_state import FileState
 from corpusmill.store import keys
 from corpusmill.store.backend import Absent, Backend, hash_stream
-from corpusmill.store.file_state import FileState
 from corpusmill.store.folder import disk_fault
 from corpusmill.store.parquet import damaged
 from corpusmill.store.receipts import Output

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from corpusmill import plugins, schema
 from corpusmill.config import Deduplicate, Own, Recipe
 from corpusmill.errors import UsageError
+from corpusmill.file_state import while_unchanged
 from corpusmill.kernels.duplicates import minhash, text_digest
 from corpusmill.kernels.language import identify
 from corpusmill.kernels.measures import measures
@@ -27,7 +28,6 @@ from corpusmill.kernels.words.plain_form import plain
 from corpusmill.kernels.words.table import WordTable, word_table
 from corpusmill.models import model_digest, model_path
 from corpusmill.rulebook import rules_of
-from corpusmill.store.file_state import while_unchanged
 from tasks import stages
 from tasks.views import View
 

@@ -113,7 +113,7 @@ def test_a_crawl_of_chosen_records_holds_these_alone(demo, tmp_path):
 
 def test_quick_measures_every_stage_of_our_side(demo, capsys, monkeypatch):
     monkeypatch.setattr(chain, "QUICK_RESPONSES", 24)
-    monkeypatch.setattr(chain, "WARM_RESPONSES", 4)
+    monkeypatch.setattr(chain, "WARM_RESPONSES", 16)  # of fewer none may be kept
     assert chain.main(["--quick", "--json", "--no-peer", "--wanted", "--repeats", "1", *settings(demo)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["records"] == 24

@@ -90,7 +90,7 @@ def test_run_id_is_decided_by_what_and_not_by_where(toy: Toy) -> None:
 
 def test_run_file_says_it_all(toy: Toy, tmp_path: Path) -> None:
     spec = toy.spec('run.mode="fsdp2"', "optim.lr=0.3")
-    spec.write(tmp_path / "run.json", 7)
-    read, claim = type(spec).read(tmp_path / "run.json")
-    assert (read, claim) == (spec, 7)
+    spec.write(tmp_path / "run.json", 7, tmp_path)
+    read, claim, scratch = type(spec).read(tmp_path / "run.json")
+    assert (read, claim, scratch) == (spec, 7, tmp_path)
     assert read.run_id == spec.run_id

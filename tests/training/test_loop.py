@@ -32,7 +32,7 @@ def train(ranks: Ranks, tmp_path: Path) -> Iterator[Callable[..., dict[str, Any]
     def attempt(spec: RunSpec, claim: int = 1) -> dict[str, Any]:
         folder = tmp_path / f"{spec.run_id}.{claim}"
         folder.mkdir()
-        return _trainer(spec, claim, folder, ranks).run()
+        return _trainer(spec, claim, folder, folder, ranks).run()
 
     before = signal.getsignal(signal.SIGTERM)
     torch.set_num_threads(1)
@@ -105,7 +105,7 @@ def test_a_batch_without_labels_is_a_step_of_loss_zero(train: Callable[..., dict
 def test_metrics_are_stored_before_the_checkpoint_is_committed(ranks: Ranks, own: Toy, tmp_path: Path) -> None:
     spec, store = own.spec(*SHORT), own.open()
     (tmp_path / "1").mkdir()
-    trainer = _trainer(spec, 1, tmp_path / "1", ranks)
+    trainer = _trainer(spec, 1, tmp_path / "1", tmp_path / "1", ranks)
     # Somebody else commits step 2 after other batches, so ours ends at the commit.
     assert store.create(f"{commits.folder_of(spec.run_id, 2)}/COMMIT.json", seal({"step": 2, "batch_chain": "other"}))
     assert trainer._step()

@@ -16,8 +16,8 @@ from dataclasses import astuple
 from pathlib import Path
 
 from corpusmill.errors import CheckFailed
+from corpusmill.file_state import FileState
 from corpusmill.store.backend import hash_stream
-from corpusmill.store.file_state import FileState
 from corpusmill.store.receipts import seal, unseal
 from corpusmill.store.scratch import Scratch
 from tasks.acquire import notices

@@ -66,7 +66,7 @@ def test_the_gate_is_off_by_default_and_part_of_the_identity(data_dir: Path) -> 
     assert gate_of(plain) is None
     assert gate_of(gated) is not None
     source = SourceUnit("crawl", "s", "a.warc.gz")
-    assert units_of(source, plain)[0].key != units_of(source, gated)[0].key
+    assert units_of(source, "0" * 64, plain)[0].key != units_of(source, "0" * 64, gated)[0].key
 
 
 def test_a_gate_without_its_model_says_what_to_do(data_dir: Path, tmp_path: Path) -> None:

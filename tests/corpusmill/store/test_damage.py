@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from corpusmill import file_state
 from corpusmill.canonical import canonical_json
 from corpusmill.errors import CheckFailed, MillError, Refused
-from corpusmill.store import Output, Store, Unit, file_state, open_store
-from corpusmill.store.file_state import while_unchanged
+from corpusmill.file_state import while_unchanged
+from corpusmill.store import Output, Store, Unit, open_store
 from corpusmill.store.receipts import unseal
 from tests.corpusmill.store.smallrun import small_run
 

@@ -282,9 +282,9 @@ def test_plan_and_funnel_say_what_was_matched_and_left_out(tmp_path: Path, capsy
 
 
 def test_where_nothing_is_read_the_error_says_what_lies_there(tmp_path: Path) -> None:
-    put(tmp_path, "a.csv", "b.csv")
+    put(tmp_path / "source", "a.csv", "b.csv")
     with pytest.raises(NotFound, match="its sources list no file") as raised:
-        build(recipe("jsonl", tmp_path), open_store(tmp_path / "store", create=True), inline)
+        build(recipe("jsonl", tmp_path / "source"), open_store(tmp_path / "store", create=True), inline)
     assert "left out s: 2 .csv (other)" in raised.value.why
 
 

@@ -24,6 +24,8 @@ def table(store, manifest, kind: str):
 
 def test_a_second_snapshot_is_compared_with_the_first_and_names_it(tmp_path):
     root, store = write_crawl(tmp_path / "crawl"), open_store(tmp_path / "store", create=True)
+    with (root / "warc" / "two.warc.gz").open("ab") as file:
+        file.write(record("https://b.example/canal", page("canal", 9)))  # something new is kept
     options = {"index": True, "against": "golden"}
     first = built(root, store, "one.warc.gz", "jan", **options)
     second = built(root, store, "two.warc.gz", "feb", **options)

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from corpusmill.store import file_state
+from corpusmill import file_state
 from tasks.acquire import notices
 from tasks.queries.whatif.sealed import discard, sealed
 
