@@ -118,7 +118,7 @@ class MappedRows:
         self._offset = np.array([group.offset for group in groups], np.int64)
         self._crc32 = np.array([group.crc32 for group in groups], np.int64)
         self._verified = np.zeros(len(groups), np.bool_)
-        first = np.concatenate([[0], np.cumsum(counts)])
+        self._first = first = np.concatenate([[0], np.cumsum(counts)])  # group of each shard
         self._shard_starts = self._starts[first]
         self._token_address = np.zeros(len(payloads), np.uint64)
         self._piece_address = np.zeros(len(payloads), np.uint64)
@@ -153,7 +153,7 @@ class MappedRows:
 
     def _open(self, shard: int) -> Mapped:
         path = self._tokens(shard)
-        tokens, mine = Mapped(path), np.flatnonzero(self._shard == shard)
+        tokens, mine = Mapped(path), range(self._first[shard], self._first[shard + 1])
         needed = max(int(self._offset[g] + (self._starts[g + 1] - self._starts[g]) * self._row_bytes) for g in mine)
         if tokens.size < needed:
             raise CheckFailed(
@@ -179,7 +179,7 @@ class MappedRows:
         address = int(self._token_address[shard]) + begin
         crc32 = isal_zlib.crc32(memoryview((ctypes.c_ubyte * size).from_address(address)))
         if crc32 != (expected := int(self._crc32[group])):
-            first = int(np.flatnonzero(self._shard == shard)[0])
+            first = int(self._first[shard])
             raise CheckFailed(
                 f"{self._tokens(shard)}: row group {group - first} is damaged",
                 f"expected crc32 {expected:08x}, its bytes give {crc32:08x}",

@@ -141,16 +141,7 @@ def length(url: str, retries: Retries = DEFAULT) -> int | None:
         Unavailable: it does not answer, or with an error.
     """
 
-    def attempt() -> int | None:
-        with _opened(url, {"Range": "bytes=0-0"}, retries) as response:
-            if response.status == 416:
-                return 0
-            _judge(response, url)
-            if response.status == 206:
-                _beginning(response, 2)  # so that the connection can be used again
-            return _whole_size(response)
-
-    return persist(url, retries, attempt)
+    return _probed(url, retries)[0]
 
 
 def stamp(url: str, retries: Retries = DEFAULT) -> str | None:
@@ -161,14 +152,21 @@ def stamp(url: str, retries: Retries = DEFAULT) -> str | None:
         Unavailable: it does not answer, or with an error.
     """
 
-    def attempt() -> str | None:
+    return stamps.on_server(*_probed(url, retries))
+
+
+def _probed(url: str, retries: Retries) -> tuple[int | None, str | None]:
+    """Size and ETag of a resource, as far as the server states them."""
+
+    def attempt() -> tuple[int | None, str | None]:
         with _opened(url, {"Range": "bytes=0-0"}, retries) as response:
+            tag = response.headers.get("ETag")
             if response.status == 416:
-                return stamps.on_server(0, response.headers.get("ETag"))
+                return 0, tag
             _judge(response, url)
             if response.status == 206:
-                _beginning(response, 2)
-            return stamps.on_server(_whole_size(response), response.headers.get("ETag"))
+                _beginning(response, 2)  # so that the connection can be used again
+            return _whole_size(response), tag
 
     return persist(url, retries, attempt)
 
