@@ -106,7 +106,7 @@ def start(
         Unavailable: the server does not come up or cannot be reached.
     """
     home.mkdir(parents=True, exist_ok=True)
-    platform = Platform(home, "", {}, store)
+    platform, before = Platform(home, "", {}, store), len(_children)
     try:
         if url := given_api_url():
             platform = replace(platform, api_url=url, env={"PREFECT_API_URL": url}, owned=False)
@@ -125,7 +125,11 @@ def start(
         say("workers")
         return _start_workers(platform)
     except BaseException:
-        stop_platform(platform)
+        with _no_interrupt():
+            for child in reversed(_children[before:]):  # workers first; also one that `platform` did not hold yet
+                if child.poll() is None and (proc := identify(child.pid)):
+                    stop([proc], WORKERS_GRACE_S)
+            stop_platform(platform)
         raise
 
 

@@ -19,7 +19,7 @@ from corpusmill.store import open_store
 from flows.platform.supervisor import Platform
 from mill.demo.run import overrides, result_of
 from tests.flows.conftest import Alerts
-from tests.flows.waiting import artifacts_of, logs_of, until_final
+from tests.flows.waiting import artifacts_of, logs_of, until_final, until_said
 from tests.shared import linked
 
 if TYPE_CHECKING:
@@ -75,18 +75,18 @@ def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_traini
     result = result_of(store, run_tag.removeprefix("run:"))
     assert result["manifest"] == digest
     assert f'"{result["loss_last"]:.4f}"' in artifacts_of(client, training)["training"]
-    assert any("step 4/4" in line for line in logs_of(client, training))
+    until_said(client, training, "step 4/4")
 
     # Asking directly, on top: the event is silent, and the training that is asked for is done already.
     began = datetime.now(UTC)
     second = until_final(client, run("build-dataset/demo", recipe="demo", set=wish, store=store.uri, train=True))
     assert second.state.is_completed(), logs_of(client, second)
-    assert any("0 units run" in line for line in logs_of(client, second))
+    until_said(client, second, "0 units run")
     assert f"manifest:{digest[:16]}" in second.tags
     asked = until_one(client, began, digest)
     assert asked.state.is_completed()
     assert run_tag in asked.tags
-    assert any("finished before" in line for line in logs_of(client, asked))
+    until_said(client, asked, "finished before")
     assert not any("step " in line for line in logs_of(client, asked))
     time.sleep(6)  # an automation that had matched would have acted: it takes 2 to 4 s
     assert [found.id for found in trainings(client, began, digest)] == [asked.id]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corpusmill.processes import descendants
 from corpusmill.store import open_store
 from flows.platform.deploy import apply_deployment, deployments
-from tests.flows.waiting import artifacts_of, logs_of, until_final
+from tests.flows.waiting import artifacts_of, logs_of, until_final, until_said
 from tests.tasks.acquire.server import serve
 from tests.tasks.ingest.crawls import FILES, OLD, add_crawl, locator, recipe
 from tests.tasks.ingest.crawls import run as ingest_here
@@ -50,8 +50,8 @@ def test_a_second_trigger_waits_and_finds_nothing_to_do(
         entry["manifest"] == ingest_here(recipe(tmp_path / "tree"), open_store(tmp_path / "other", create=True)).digest
     )
 
-    assert any(f"web-documents: {OLD}; {FILES} units run" in line for line in logs_of(client, first))
-    assert any("nothing new; 0 units run" in line for line in logs_of(client, second))
+    until_said(client, first, f"web-documents: {OLD}; {FILES} units run")
+    until_said(client, second, "nothing new; 0 units run")
     assert {f"snapshot:{OLD}", "dataset:web-documents", f"manifest:{entry['manifest'][:16]}"} <= set(first.tags)
     assert set(artifacts_of(client, first)) == {"funnel", "ingested", "manifest"}
     assert set(artifacts_of(client, second)) == {"ingested"}
@@ -94,7 +94,7 @@ def test_a_run_that_is_killed_in_mid_crawl_is_crashed_and_the_next_one_goes_on(
         fetched = Counter({path: n for path, n in server.requests.items() if path in wanted})
     assert set(fetched) == set(wanted)
     assert sum((fetched - wanted).values()) <= 2  # what its two processes had at hand
-    assert any(f"{MANY - done} units run, {done} reused" in line for line in logs_of(client, resumed))
+    until_said(client, resumed, f"{MANY - done} units run, {done} reused")
     (entry,) = store.history("web-documents")
     calm = ingest_here(recipe(tmp_path / "tree"), open_store(tmp_path / "other", create=True))
     assert entry["manifest"] == calm.digest

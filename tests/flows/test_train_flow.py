@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from prefect.states import Cancelling
 
 from corpusmill.processes import alive, descendants
 from flows.platform.supervisor import Platform
-from tests.flows.waiting import logs_of, until_final
+from tests.flows.waiting import until_final, until_said
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -30,10 +29,7 @@ def test_cancelling_a_training_run_saves_a_checkpoint_and_leaves_no_process(
     store, _ = toy
     before = [name for name in open_store(store).list("checkpoints/") if name.endswith("COMMIT.json")]
     training = run("train/demo", manifest="toy", config=training_config(100_000), store=store)
-    deadline = time.monotonic() + 120
-    while not any("step 1/" in line for line in logs_of(client, training)):
-        assert time.monotonic() < deadline, logs_of(client, training)
-        time.sleep(0.5)
+    until_said(client, training, "step 1/", timeout_s=120)
     assert platform.workers is not None
     running = descendants([platform.workers.pid])
     assert len(running) >= 5  # the flow, the launcher, torchrun, two ranks

@@ -30,6 +30,17 @@ def _until_logged(client: SyncPrefectClient, run: Any) -> None:
         time.sleep(0.2)
 
 
+def until_said(client: SyncPrefectClient, run: Any, text: str, timeout_s: float = 20) -> str:
+    """The line of a run's log that holds `text`; a busy server takes batches of lines after the run has ended."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        for line in (lines := logs_of(client, run)):
+            if text in line:
+                return line
+        assert time.monotonic() < deadline, (text, lines)
+        time.sleep(0.2)
+
+
 def logs_of(client: SyncPrefectClient, run: Any) -> list[str]:
     """Lines of a flow run's log."""
     return [log.message for log in client.read_logs(LogFilter.model_validate({"flow_run_id": {"any_": [run.id]}}))]

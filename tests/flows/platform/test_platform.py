@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from corpusmill.processes import Proc, alive, descendants, identify
+from flows.platform import supervisor
 from flows.platform.server import is_healthy
 from flows.platform.supervisor import Platform
 from tests.flows.conftest import PREFECT_VARIABLES
@@ -103,6 +105,23 @@ def test_an_interrupted_up_leaves_nothing(home: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert not alive(server)
+    assert not (home / "platform.json").exists()
+
+
+@pytest.mark.parametrize("step", ["point_prefect_at", "_write_state"])
+def test_an_interrupt_between_start_and_note_of_a_process_leaves_nothing(
+    home: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(supervisor, step, interrupted)
+    monkeypatch.setattr(supervisor, "given_api_url", lambda: None)  # other tests point this process at a server
+    before = len(supervisor._children)
+    with pytest.raises(KeyboardInterrupt):
+        supervisor.start(home, "127.0.0.1", None, str(home / "store"), lambda text: None, lambda: None)
+    (server,) = supervisor._children[before:]
+    assert server.poll() is not None
     assert not (home / "platform.json").exists()
 
 

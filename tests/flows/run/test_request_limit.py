@@ -19,7 +19,7 @@ from flows.platform import deploy
 from flows.run import request_limit
 from tasks.acquire.fetch.http import get
 from tests.flows.run import asking
-from tests.flows.waiting import artifacts_of, logs_of, until_final
+from tests.flows.waiting import artifacts_of, logs_of, until_final, until_said
 from tests.tasks.acquire.server import FolderServer, serve
 from tests.tasks.ingest.crawls import FILES, OLD, add_crawl
 
@@ -148,7 +148,8 @@ def test_an_ingestion_asks_under_the_limit_and_shows_what_it_asked(
     assert min(occupied.values()) >= 1
     (kept,) = (name for name in store.list("runs/") if name.endswith("traffic.json"))
     told = f"{asked} requests, 1 of them again"
-    lines = logs_of(client, ended)
-    assert any(line.startswith(told) and kept.split("/")[1] in line for line in lines), (told, kept, lines)
+    line = until_said(client, ended, told)
+    assert line.startswith(told)
+    assert kept.split("/")[1] in line
     assert told in artifacts_of(client, ended)["ingested"]
     assert client.read_global_concurrency_limit_by_name(limit).active_slots == 0
