@@ -6,17 +6,19 @@ how often to save): the same run may resume with other ranks or another mode.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import Name, Section, read_section, where
+from corpusmill.config.section import fault
 from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.tokens.order import Plan, Stage
+from training.exact import decimal, spelled, whole_weights
 
 
 class Model(Section):
@@ -49,16 +51,39 @@ class Optim(Section):
 
 
 class MixtureStage(Section):
-    """Steps with one mixture of partitions."""
+    """A stretch of training with one mixture of partitions; its length is given in steps, tokens or epochs."""
 
-    steps: int = Field(ge=1, description="Number of steps.")
-    weights: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        default_factory=dict, description="Whole-number weights of partitions; if absent, every partition by its size."
+    steps: int | None = Field(None, ge=1, description="Number of steps.")
+    tokens: int | None = Field(
+        None, ge=1, description="Instead of steps: tokens of all its sequences; no more are read, in whole steps."
+    )
+    epochs: Annotated[str | None, BeforeValidator(spelled)] = Field(
+        None,
+        description="Instead of steps: a decimal number of passes over all partitions of the stage together; no more "
+        "are read, in whole steps.",
+    )
+    weights: Annotated[dict[str, Annotated[int, Field(ge=1)]], BeforeValidator(whole_weights)] = Field(
+        default_factory=dict,
+        description="Weights of partitions, as decimals or whole numbers; if absent, every partition by its size.",
     )
     rope_base: int = Field(10_000, ge=1, description="Base of the rotary positions.")
     lr: Annotated[tuple[float, float], Field(strict=False)] = Field(
         (1.0, 1.0), description="Factors on optim.lr at the start and the end of the stage, linear in between."
     )
+
+    @model_validator(mode="after")
+    def _one_length(self) -> MixtureStage:
+        given = [key for key in _LENGTHS if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise fault(f"expected one of steps, tokens and epochs, given {' and '.join(given) or 'none'}", *given)
+        return self
+
+    def what(self) -> dict[str, Any]:
+        """Without the lengths that are not given: a stage in steps is hashed as it was before there were others."""
+        return {key: value for key, value in super().what().items() if key not in _LENGTHS or value is not None}
+
+
+_LENGTHS = ("steps", "tokens", "epochs")
 
 
 class Mixture(Section):
@@ -132,6 +157,25 @@ def _why_empty(manifest: Manifest) -> str:
     return f"it is empty: of {records:,} records none was kept" + (f" ({reasons})" if reasons else "")
 
 
+def _length(stage: MixtureStage) -> str:
+    return next(f"{key} = {value}" for key in _LENGTHS if (value := getattr(stage, key)) is not None)
+
+
+def _steps(stage: MixtureStage, batch: int, manifest: Manifest, names: Iterable[str]) -> int:
+    """Whole steps within the length of a stage that draws from these partitions."""
+    if stage.steps is not None:
+        return stage.steps
+    drawn = [manifest.partitions[name] for name in names]
+    if stage.tokens is not None:
+        lengths = sorted({partition.seq_len for partition in drawn})
+        if len(lengths) > 1:
+            raise UsageError("partitions of different sequence lengths cannot share a batch", f"seq_len: {lengths}")
+        return stage.tokens // (batch * lengths[0])
+    passes = decimal(stage.epochs)
+    assert passes is not None, "the config was checked"
+    return int(passes * sum(partition.sequences for partition in drawn) // batch)
+
+
 def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """The order of a training run on a dataset.
 
@@ -145,9 +189,8 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
     if not sizes:
         raise NotFound(f"dataset {manifest.name} has no training sequences", _why_empty(manifest))
-    batch = config.mixture.global_batch
-    stages = tuple(Stage(s.steps * batch, s.weights or sizes, s.rope_base, s.lr) for s in config.mixture.stage)
-    used = {name for stage in stages for name in stage.weights}
+    stages = config.mixture.stage
+    used = {name for stage in stages for name in stage.weights or sizes}
     unknown = sorted(used - set(sizes))
     if unknown:
         raise UsageError(
@@ -155,11 +198,22 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
             f"dataset {manifest.name} has partitions {', '.join(sorted(sizes))}",
             "Correct mixture.stage.weights.",
         )
+    batch = config.mixture.global_batch
+    steps = [_steps(stage, batch, manifest, stage.weights or sizes) for stage in stages]
+    if short := [f"stage {i + 1}: {_length(stages[i])}" for i, number in enumerate(steps) if not number]:
+        raise UsageError(
+            f"a step of {batch} sequences is longer than {', '.join(short)}",
+            "a stage has at least one step",
+            "Lower mixture.global_batch, or give the stage more.",
+        )
     return Plan(
         seed=config.mixture.seed,
         global_batch=batch,
         sizes={name: sizes[name] for name in used},
-        stages=stages,
+        stages=tuple(
+            Stage(number * batch, stage.weights or sizes, stage.rope_base, stage.lr)
+            for number, stage in zip(steps, stages, strict=True)
+        ),
         block=config.mixture.block,
         max_epochs=config.mixture.max_epochs,
     )

@@ -66,6 +66,57 @@ def test_partitions_of_very_different_sizes_are_drawn_exactly() -> None:
     assert all((last.row[last.partition == k] < sizes[name]).all() for k, name in enumerate(plan.partitions))
 
 
+def test_decimal_weights_are_exact_and_the_same_mixture_as_whole_ones() -> None:
+    data = dataset(a=50_000, b=50_000, c=50_000)
+
+    def made(weights: str) -> str:
+        return plan_of(config(f"mixture.stage=[{{steps=100, weights={{{weights}}}}}]"), data).digest
+
+    assert made("a=0.7, b=0.2, c=0.1") == made("a=7, b=2, c=1") == made('a="0.70", b=2e-1, c="0.1"')
+    assert made("a=14, b=4, c=2") != made("a=7, b=2, c=1"), "whole numbers are hashed as they are written"
+    stage = config("mixture.stage=[{steps=100, weights={a=0.333333, b=0.666667}}]").mixture.stage[0]
+    assert stage.what()["weights"] == {"a": 333_333, "b": 666_667}
+
+
+def test_the_plan_of_an_older_config_keeps_its_digest() -> None:
+    plan = plan_of(config(), dataset(crawl=500, books=300))
+    assert plan.digest == "8ce7edd5253bab0ca9a28b7b975b2ad1eec5c36c9d5c0c3cce5f0f88cc414c82"
+    assert "tokens" not in config().what()["mixture"]["stage"][0]
+
+
+def test_a_stage_is_as_long_as_its_steps_tokens_or_epochs() -> None:
+    data = dataset(a=900, b=100)
+    seq_len = data.partitions["a"].seq_len
+
+    def steps(stage: str) -> int:
+        return plan_of(config(f"mixture.stage=[{{{stage}}}]"), data).steps
+
+    assert steps("steps=7") == 7
+    assert [steps(f"tokens={n * 8 * seq_len + more}") for n, more in ((7, 0), (7, 1), (8, -1))] == [7, 7, 7]
+    assert [steps(f"epochs={n}") for n in ("1", "4", "0.5", '"2.008"')] == [125, 500, 62, 251]
+    assert steps("epochs=2, weights={b=1}") == 25
+    with pytest.raises(UsageError, match=r"longer than stage 1: epochs = 0\.001"):
+        steps("epochs=0.001")
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("steps=1, tokens=9", "given steps and tokens"),
+        ("rope_base=5", "given none"),
+        ("epochs=-1.5", "decimal above 0"),
+        ('epochs="many"', "decimal above 0"),
+        ("epochs=0", "decimal above 0"),
+        ("steps=1, weights={a=0.5, b=-0.5}", "above 0 for b"),
+        ("steps=1, weights={a=0.5, b=nan}", "above 0 for b"),
+        ("steps=1, weights={a=0.5, b=true}", "above 0 for b"),
+    ],
+)
+def test_lengths_and_weights_that_mean_nothing_are_refused(stage: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        config(f"mixture.stage=[{{{stage}}}]")
+
+
 def test_held_out_text_cannot_be_drawn() -> None:
     with pytest.raises(UsageError, match="draws from heldout"):
         plan_of(config("mixture.stage=[{steps=1, weights={heldout=1}}]"), dataset(crawl=500, heldout=500))
