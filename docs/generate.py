@@ -179,10 +179,17 @@ def _keys(whole: type[BaseModel]) -> list[str]:
             if isinstance(field.default, BaseModel):
                 default = "see below"
             kind = "where" if config.is_where(field) else "what"
-            about = " ".join(part for part in ((field.description or ""), _bounds(field)) if part)
+            about = " ".join(part for part in (meaning(field), _bounds(field)) if part)
             lines.append(f"| `{name}` | {_type(field.annotation)} | {default} | {kind} | {about} |")
         lines.append("")
     return lines
+
+
+def meaning(field: Any) -> str:
+    """What a key means: its description; for a key that is a section, or a list or table of one kind, what that is."""
+    kinds = list(_models(field.annotation))
+    about = field.description or (inspect.getdoc(kinds[0]) if len(kinds) == 1 else "") or ""
+    return str(about.partition("\n\n")[0].replace("\n", " "))
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
