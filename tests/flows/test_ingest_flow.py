@@ -60,6 +60,23 @@ def test_a_second_trigger_waits_and_finds_nothing_to_do(
         assert "CANARY" not in "".join([*said, *logs_of(client, flow_run)])
 
 
+def test_a_crawl_without_one_usable_page_fails_and_announces_nothing(
+    client: SyncPrefectClient, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    add_crawl(tmp_path / "tree", OLD)
+    for number in range(FILES):
+        archive = tmp_path / "tree" / locator(OLD, number)
+        archive.write_bytes(archive.read_bytes()[:40])
+    store = open_store(tmp_path / "store", create=True)
+    (tmp_path / "web.toml").write_text(RECIPE.format(root=tmp_path / "tree"))
+    ended = until_final(client, run("ingest-crawl/manual", recipe=str(tmp_path / "web.toml"), store=store.uri, set=[]))
+    assert ended.state.is_failed(), logs_of(client, ended)
+    assert "truncated" in ended.state.message
+    assert store.names() == []
+    assert artifacts_of(client, ended) == {}
+    assert not [tag for tag in ended.tags if tag.startswith(("manifest:", "snapshot:"))]
+
+
 def test_a_run_that_is_killed_in_mid_crawl_is_crashed_and_the_next_one_goes_on(
     client: SyncPrefectClient, platform: Platform, run: Callable[..., Any], tmp_path: Path
 ) -> None:
