@@ -92,6 +92,15 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
             "score": ("mill.models:perplexity_score", "Print the cross entropy of each text of the given files."),
         },
     ),
+    "mixture": (
+        "Mixtures of partitions that training draws from.",
+        {
+            "check": (
+                "mill.mixture:mixture_check",
+                "Show what a training config draws from a dataset, and all its faults.",
+            )
+        },
+    ),
     "models": (
         "Model files that the judges use.",
         {"fetch": ("mill.tools:models_fetch", "Fetch the language model and check its digest.")},

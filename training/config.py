@@ -157,11 +157,12 @@ def _why_empty(manifest: Manifest) -> str:
     return f"it is empty: of {records:,} records none was kept" + (f" ({reasons})" if reasons else "")
 
 
-def _length(stage: MixtureStage) -> str:
+def length_of(stage: MixtureStage) -> str:
+    """The length of a stage as its config gives it: `epochs = 1.5`."""
     return next(f"{key} = {value}" for key in _LENGTHS if (value := getattr(stage, key)) is not None)
 
 
-def _steps(stage: MixtureStage, batch: int, manifest: Manifest, names: Iterable[str]) -> int:
+def steps_of(stage: MixtureStage, batch: int, manifest: Manifest, names: Iterable[str]) -> int:
     """Whole steps within the length of a stage that draws from these partitions."""
     if stage.steps is not None:
         return stage.steps
@@ -199,8 +200,8 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
             "Correct mixture.stage.weights.",
         )
     batch = config.mixture.global_batch
-    steps = [_steps(stage, batch, manifest, stage.weights or sizes) for stage in stages]
-    if short := [f"stage {i + 1}: {_length(stages[i])}" for i, number in enumerate(steps) if not number]:
+    steps = [steps_of(stage, batch, manifest, stage.weights or sizes) for stage in stages]
+    if short := [f"stage {i + 1}: {length_of(stages[i])}" for i, number in enumerate(steps) if not number]:
         raise UsageError(
             f"a step of {batch} sequences is longer than {', '.join(short)}",
             "a stage has at least one step",

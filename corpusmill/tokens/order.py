@@ -275,7 +275,7 @@ def _check(plan: Plan) -> None:
     if not plan.stages or plan.global_batch < 1 or plan.block < 1:
         faults.append("a plan needs a stage, a global batch and a block of at least 1")
     for i, stage in enumerate(plan.stages):
-        faults += [f"stage {i + 1}: {fault}" for fault in _stage_faults(stage, plan)]
+        faults += [f"stage {i + 1}: {fault}" for fault in stage_faults(stage, plan.sizes, plan.block)]
     if plan.stages and plan.total > MAX_SEQUENCES:
         faults.append(f"{plan.total} sequences in all, expected at most 2**40")
     if faults:
@@ -289,18 +289,19 @@ def _check(plan: Plan) -> None:
             )
 
 
-def _stage_faults(stage: Stage, plan: Plan) -> list[str]:
+def stage_faults(stage: Stage, sizes: Mapping[str, int], block: int) -> list[str]:
+    """Why a stage cannot be drawn from partitions of these sizes in blocks of this length; empty if it can."""
     if stage.sequences < 1:
         return [f"{stage.sequences} sequences, expected at least 1"]
     if not stage.weights or any(weight < 1 for weight in stage.weights.values()):
         return ["every weight must be a whole number of at least 1"]
     total = sum(stage.weights.values())
-    unknown = sorted(set(stage.weights) - set(plan.sizes))
-    faults = [f"no partition {name!r}; there are {sorted(plan.sizes)}" for name in unknown]
-    if all(plan.sizes.get(name) == weight for name, weight in stage.weights.items()):
+    unknown = sorted(set(stage.weights) - set(sizes))
+    faults = [f"no partition {name!r}; there are {sorted(sizes)}" for name in unknown]
+    if all(sizes.get(name) == weight for name, weight in stage.weights.items()):
         return faults  # by size: exact over a pass, however small a partition's share of a block is
     if total > MAX_WEIGHT_SUM:
         faults.append(f"weights sum to {total}, expected at most 2**20")
-    if min(stage.weights.values()) * plan.block < 2 * total and len(stage.weights) > 1:
-        faults.append(f"the smallest of {dict(stage.weights)} gives under 2 sequences in a block of {plan.block}")
+    if min(stage.weights.values()) * block < 2 * total and len(stage.weights) > 1:
+        faults.append(f"the smallest of {dict(stage.weights)} gives under 2 sequences in a block of {block}")
     return faults
