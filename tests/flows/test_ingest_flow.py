@@ -73,7 +73,7 @@ def test_a_crawl_without_one_usable_page_fails_and_announces_nothing(
     assert ended.state.is_failed(), logs_of(client, ended)
     assert "truncated" in ended.state.message
     assert store.names() == []
-    assert artifacts_of(client, ended) == {}
+    assert not {key for key in artifacts_of(client, ended) if key}  # Prefect's own, of the failure, has no key
     assert not [tag for tag in ended.tags if tag.startswith(("manifest:", "snapshot:"))]
 
 
