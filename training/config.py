@@ -6,7 +6,7 @@ how often to save): the same run may resume with other ranks or another mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -46,8 +46,23 @@ class Optim(Section):
         (0.9, 0.95), description="Decay of the two moments."
     )
     eps: float = Field(1e-8, gt=0, strict=False, description="Added to the denominator.")
+    schedule: Literal["constant", "linear", "cosine", "wsd"] = Field(
+        "constant",
+        description="Course of the rate over the whole run, from 1 to `final`; factors of stages come on top.",
+    )
+    final: float = Field(
+        0.0, ge=0, le=1, strict=False, description="Factor on lr that a schedule other than constant ends at."
+    )
+    decay: float = Field(
+        0.2, gt=0, le=1, strict=False, description="Last share of the steps, in which the rate of wsd falls, linearly."
+    )
     weight_decay: float = Field(0.1, ge=0, strict=False, description="Weight decay, on matrices only.")
     max_grad_norm: float = Field(1.0, gt=0, strict=False, description="Gradients with a larger norm are scaled down.")
+
+    def what(self) -> dict[str, Any]:
+        """Without a schedule where there is none: such a config is hashed as it was before there were schedules."""
+        unread = {"constant": ("schedule", "final", "decay"), "wsd": ()}.get(self.schedule, ("decay",))
+        return {key: value for key, value in super().what().items() if key not in unread}
 
 
 class MixtureStage(Section):
@@ -66,6 +81,11 @@ class MixtureStage(Section):
         default_factory=dict,
         description="Weights of partitions, as decimals or whole numbers; if absent, every partition by its size.",
     )
+    seq_len: int | None = Field(
+        None,
+        ge=1,
+        description="Tokens of its sequences: without weights, only partitions of this length are drawn from.",
+    )
     rope_base: int = Field(10_000, ge=1, description="Base of the rotary positions.")
     lr: Annotated[tuple[float, float], Field(strict=False)] = Field(
         (1.0, 1.0), description="Factors on optim.lr at the start and the end of the stage, linear in between."
@@ -79,8 +99,8 @@ class MixtureStage(Section):
         return self
 
     def what(self) -> dict[str, Any]:
-        """Without the lengths that are not given: a stage in steps is hashed as it was before there were others."""
-        return {key: value for key, value in super().what().items() if key not in _LENGTHS or value is not None}
+        """Without what is not given: a stage in steps is hashed as it was before there was anything else."""
+        return {key: value for key, value in super().what().items() if value is not None}
 
 
 _LENGTHS = ("steps", "tokens", "epochs")
@@ -162,36 +182,74 @@ def length_of(stage: MixtureStage) -> str:
     return next(f"{key} = {value}" for key in _LENGTHS if (value := getattr(stage, key)) is not None)
 
 
-def steps_of(stage: MixtureStage, batch: int, manifest: Manifest, names: Iterable[str]) -> int:
-    """Whole steps within the length of a stage that draws from these partitions."""
+def sizes_of(manifest: Manifest) -> dict[str, int]:
+    """Sequences of each partition that can be trained on.
+
+    Raises:
+        NotFound: there is none.
+    """
+    sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
+    if not sizes:
+        raise NotFound(f"dataset {manifest.name} has no training sequences", _why_empty(manifest))
+    return sizes
+
+
+def weights_of(stage: MixtureStage, manifest: Manifest) -> Mapping[str, int]:
+    """Weights of the partitions that a stage draws from: its own, or the sizes of all that have its length."""
+    if stage.weights:
+        return stage.weights
+    sizes = sizes_of(manifest)
+    return {n: size for n, size in sizes.items() if stage.seq_len in (None, manifest.partitions[n].seq_len)}
+
+
+def seq_len_of(stage: MixtureStage, manifest: Manifest, names: Iterable[str]) -> int:
+    """Tokens of the sequences of a stage that draws from these partitions.
+
+    Raises:
+        UsageError: there are none, they differ in it, or the stage has another.
+    """
+    lengths = {name: manifest.partitions[name].seq_len for name in sorted(names)}
+    if len(set(lengths.values())) == 1 and stage.seq_len in (None, *lengths.values()):
+        return next(iter(lengths.values()))
+    there = lengths or {name: manifest.partitions[name].seq_len for name in sorted(sizes_of(manifest))}
+    shown = ", ".join(f"{name} {length}" for name, length in there.items())
+    if stage.seq_len is not None:
+        what = f"a stage of seq_len = {stage.seq_len} cannot draw from these partitions"
+    else:
+        what = "partitions of different sequence lengths cannot share a batch"
+    raise UsageError(what, f"their seq_len: {shown}", "Give the stage seq_len, or weights of partitions of one length.")
+
+
+def steps_of(stage: MixtureStage, batch: int, manifest: Manifest, names: Collection[str]) -> int:
+    """Whole steps within the length of a stage that draws from these partitions.
+
+    Raises:
+        UsageError: they have no common sequence length.
+    """
+    seq_len = seq_len_of(stage, manifest, names)
     if stage.steps is not None:
         return stage.steps
-    drawn = [manifest.partitions[name] for name in names]
     if stage.tokens is not None:
-        lengths = sorted({partition.seq_len for partition in drawn})
-        if len(lengths) > 1:
-            raise UsageError("partitions of different sequence lengths cannot share a batch", f"seq_len: {lengths}")
-        return stage.tokens // (batch * lengths[0])
+        return stage.tokens // (batch * seq_len)
     passes = decimal(stage.epochs)
     assert passes is not None, "the config was checked"
-    return int(passes * sum(partition.sequences for partition in drawn) // batch)
+    return int(passes * sum(manifest.partitions[name].sequences for name in names) // batch)
 
 
 def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
     """The order of a training run on a dataset.
 
-    A stage without weights draws from every partition but the held-out one by its number of sequences: where it is as
-    long as all of them together, each sequence once.
+    A stage without weights draws from every partition but the held-out one (of its length, where it has one) by its
+    number of sequences: where it is as long as all of them together, each sequence once.
 
     Raises:
         NotFound: the dataset has nothing to train on.
         UsageError: the mixture cannot be drawn from it.
     """
-    sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
-    if not sizes:
-        raise NotFound(f"dataset {manifest.name} has no training sequences", _why_empty(manifest))
+    sizes = sizes_of(manifest)
     stages = config.mixture.stage
-    used = {name for stage in stages for name in stage.weights or sizes}
+    weights = [weights_of(stage, manifest) for stage in stages]
+    used = {name for stage in weights for name in stage}
     unknown = sorted(used - set(sizes))
     if unknown:
         raise UsageError(
@@ -200,7 +258,7 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
             "Correct mixture.stage.weights.",
         )
     batch = config.mixture.global_batch
-    steps = [steps_of(stage, batch, manifest, stage.weights or sizes) for stage in stages]
+    steps = [steps_of(stage, batch, manifest, drawn) for stage, drawn in zip(stages, weights, strict=True)]
     if short := [f"stage {i + 1}: {length_of(stages[i])}" for i, number in enumerate(steps) if not number]:
         raise UsageError(
             f"a step of {batch} sequences is longer than {', '.join(short)}",
@@ -212,8 +270,8 @@ def plan_of(config: TrainConfig, manifest: Manifest) -> Plan:
         global_batch=batch,
         sizes={name: sizes[name] for name in used},
         stages=tuple(
-            Stage(number * batch, stage.weights or sizes, stage.rope_base, stage.lr)
-            for number, stage in zip(steps, stages, strict=True)
+            Stage(number * batch, drawn, stage.rope_base, stage.lr)
+            for number, stage, drawn in zip(steps, stages, weights, strict=True)
         ),
         block=config.mixture.block,
         max_epochs=config.mixture.max_epochs,

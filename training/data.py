@@ -21,7 +21,7 @@ from corpusmill.errors import UsageError
 from corpusmill.kernels.gather import IGNORED, pieces_of
 from corpusmill.store import Store
 from corpusmill.tokens.mapped import NOWHERE, MappedRows, Places, assemble
-from corpusmill.tokens.order import Ints, Plan
+from corpusmill.tokens.order import Ints, Plan, Stage
 
 NO_BATCHES = ""
 """The chain of batches before the first."""
@@ -142,19 +142,16 @@ class Loader:
         self._now: _Stretch | None = None
         self._next: tuple[_Stretch, Future[Places]] | None = None
         self._thread = ThreadPoolExecutor(1, "read-ahead")
-        if len({p.seq_len for p in self._partitions}) > 1:
-            shown = {name: p.seq_len for name, p in zip(plan.partitions, self._partitions, strict=True)}
-            raise UsageError("partitions of different sequence lengths cannot share a batch", f"seq_len: {shown}")
+        self._lengths = [_length(stage, dataset) for stage in plan.stages]
 
-    @property
-    def seq_len(self) -> int:
-        """Tokens a sequence."""
-        return self._partitions[0].seq_len
+    def seq_len(self, step: int) -> int:
+        """Tokens a sequence of a step: those of its stage."""
+        return self._lengths[self._plan.stages.index(self._plan.stage_at(step)[0])]
 
     def batch(self, step: int, rank: int = 0, world_size: int = 1) -> Batch:
         """The share of one rank in the global batch of a step."""
         places = self._places(step, rank, world_size)
-        return Batch(*assemble(places, self._partitions[0].token_bytes, self.seq_len))
+        return Batch(*assemble(places, self._partitions[0].token_bytes, self.seq_len(step)))
 
     def close(self) -> None:
         """Wait for what is being read ahead, and forget it."""
@@ -191,6 +188,14 @@ class Loader:
                 if len(members := np.flatnonzero(rows.partition == k))
             ],
         )
+
+
+def _length(stage: Stage, dataset: manifest.Manifest) -> int:
+    """Tokens a sequence of the partitions that a stage draws from."""
+    lengths = {name: dataset.partitions[name].seq_len for name in stage.weights}
+    if len(set(lengths.values())) > 1:
+        raise UsageError("partitions of different sequence lengths cannot share a batch", f"seq_len: {lengths}")
+    return next(iter(lengths.values()))
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from training import checkpoint, commits, parallel
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Heldout, has_heldout, nll
 from training.parallel import Ranks
+from training.rates import rate
 from training.run import RunSpec
 from training.timers import StepTimes, Stopwatch, verdict
 
@@ -142,14 +143,13 @@ class Trainer:
         counted, stopping = parallel.sums(batch.counted, self.stopping)
         if stopping:
             return False
-        stage, passed = self.spec.plan.stage_at(step)
+        stage, _ = self.spec.plan.stage_at(step)
         watch.work()
         loss = self._gradients(batch, stage.rope_base, world / max(counted, 1))
         watch.work_done()
         optim = self.spec.config.optim
         norm = parallel.clip(self.model, optim.max_grad_norm)
-        warm = min(1.0, (step + 1) / optim.warmup_steps) if optim.warmup_steps else 1.0
-        lr = optim.lr * warm * (stage.lr[0] + (stage.lr[1] - stage.lr[0]) * passed)
+        lr = rate(optim, self.spec.plan, step)
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
@@ -221,7 +221,7 @@ class Trainer:
             "dataset": self.spec.dataset,
             "next_sample": self.progress.step * self.spec.plan.global_batch,
             "global_batch": self.spec.plan.global_batch,
-            "seq_len": self.loader.seq_len,
+            "seq_len": self.loader.seq_len(max(0, self.progress.step - 1)),
             "world_size": self.ranks.world_size,
             "mode": self.spec.config.run.mode,
             "parent": self.saved,

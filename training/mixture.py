@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from corpusmill.dataset.manifest import HELDOUT, Manifest
+from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import MillError
 from corpusmill.tokens.order import Stage, stage_faults
-from training.config import MixtureStage, TrainConfig, length_of, plan_of, steps_of
+from training.config import MixtureStage, TrainConfig, length_of, plan_of, sizes_of, steps_of, weights_of
 
 UNCAPPED = 2**53
 
@@ -70,9 +70,7 @@ def check(config: TrainConfig, manifest: Manifest) -> Checked:
     Raises:
         NotFound: the dataset has nothing to train on.
     """
-    sizes = {n: p.sequences for n, p in manifest.partitions.items() if n != HELDOUT and p.sequences}
-    if not sizes:
-        plan_of(config, manifest)  # says why
+    sizes = sizes_of(manifest)
     batch, faults = config.mixture.global_batch, list[str]()
     rows, drawn = list[StageDrawn](), dict.fromkeys(sizes, 0.0)
     for number, stage in enumerate(config.mixture.stage, 1):
@@ -115,14 +113,14 @@ def _stage(
     stage: MixtureStage, batch: int, block: int, manifest: Manifest, sizes: dict[str, int]
 ) -> tuple[StageDrawn, list[str]]:
     """A stage as far as it can be drawn, and its faults."""
-    asked = stage.weights or sizes
+    asked = weights_of(stage, manifest)
     faults = [
         f"no partition {name!r} to train on; {manifest.name} has {', '.join(sorted(sizes))}"
         for name in sorted(set(asked) - set(sizes))
     ]
     known = {name: weight for name, weight in asked.items() if name in sizes}
     steps = 0
-    if known:
+    if known or not faults:
         try:
             steps = steps_of(stage, batch, manifest, known)
         except MillError as fault:

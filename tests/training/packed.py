@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -102,8 +103,13 @@ def publish_dataset(
     count: int = 400,
     seq_len: int = SEQ_LEN,
     made: Callable[[int, int], list[np.ndarray]] = documents,
+    more: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """Write, store and publish a dataset with partitions `crawl` (two shards), `books` and `heldout`; its digest."""
+    """Write, store and publish a dataset with partitions `crawl` (two shards), `books` and `heldout`; its digest.
+
+    Args:
+        more: further partitions, and the lengths of their sequences.
+    """
     store = open_store(store_uri, create=True)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = store.commit(Unit("tokenizer", 1, {}, (str(seed),)), {"tokenizer": store.draft_bytes(b"{}")})
@@ -122,6 +128,10 @@ def publish_dataset(
             "crawl": _partition(store, folder, made(count, seed), seq_len, shards=2),
             "books": _partition(store, folder, made(count // 4, seed + 1), seq_len, shards=1),
             "heldout": _partition(store, folder, made(count // 10, seed + 2), seq_len, shards=1),
+            **{
+                partition: _partition(store, folder, made(count // 4, seed + 3), length, shards=1)
+                for partition, length in more.items()
+            },
         },
     }
     return store.publish(name, manifest, why="a test")
