@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from corpusmill.config.defaults import DEFAULT_STORE
+from corpusmill.errors import UsageError
 from corpusmill.plain_text import human_bytes, table
 from mill.common import InStore, note, noted
 from mill.paths import on_this_machine
@@ -204,7 +205,7 @@ def _deduplication(cost: Mapping[str, Any] | None) -> str:
 
 
 def export(
-    ref: Annotated[str, Parameter(help="Name, name@digest, or a whole digest.")],
+    ref: Annotated[str, Parameter(help="Dataset: name, name@digest, or a whole digest; or a checkpoint: RUN/STEP.")],
     /,
     *,
     out: Annotated[Path, Parameter(name=("-o", "--out"), validator=on_this_machine, help="Folder to write to.")],
@@ -215,7 +216,17 @@ def export(
     raw: Annotated[bool, Parameter(help="Texts as stored: without edits, with personal data unmasked.")] = False,
     options: InStore = InStore(),
 ) -> None:
-    """Write the kept documents as JSON lines; with --all, one line for every record that was read."""
+    """Write the documents of a dataset as JSON lines, or a trained model as files that `transformers` loads.
+
+    A dataset gives its kept documents; with --all, one line for every record that was read. A checkpoint gives weights
+    (safetensors), config, tokenizer and a card, in a new folder.
+    """
+    if "/" in ref:  # no dataset has a name with a slash
+        if all_ or raw or format_ != "jsonl":
+            raise UsageError("--all, --raw and --format are for documents", f"{ref} is a checkpoint")
+        from mill.trained import export_checkpoint
+
+        return export_checkpoint(ref, out, options)
     from tasks.queries.export import export as write
 
     data = options.dataset(ref)
@@ -265,8 +276,6 @@ def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterato
 
 def processes(workers: int | None) -> int:
     """Number of processes that run units."""
-    from corpusmill.errors import UsageError
-
     if workers is not None:
         if workers < 1:
             raise UsageError(f"--workers {workers}", "expected a positive number")

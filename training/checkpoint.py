@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,20 @@ def load(store: Store, commit: Commit, model: nn.Module, optimizer: Optimizer, r
     dist.barrier()
     if ranks.local_rank == 0:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def load_weights(store: Store, commit: Commit, weights: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The weights of a checkpoint alone, in one process without ranks; every file is checked first.
+
+    Args:
+        weights: tensors of the right names and shapes, which are filled.
+        folder: an empty one.
+
+    Raises:
+        CheckFailed: a file is missing, or is not the committed one.
+    """
+    if fault := _fetch(store, commit, folder):
+        raise CheckFailed(fault, do="Use another checkpoint: RUN/STEP.")
+    with warnings.catch_warnings(action="ignore"):  # it says that there are no ranks
+        dcp_load({"model": weights}, checkpoint_id=folder, no_dist=True)
+    return weights

@@ -71,14 +71,14 @@ def latest(store: Store, run_id: str) -> Commit | None:
 
 
 def find(store: Store, ref: str) -> Commit:
-    """The checkpoint that `--resume` names: `<run id>` (its latest) or `<run id>/<step>`.
+    """The checkpoint that a user names: `<run id>` (its latest) or `<run id>/<step>`.
 
     Raises:
         UsageError: not of that form. NotFound: not committed.
     """
     match = _REF.fullmatch(ref)
     if not match:
-        raise UsageError(f"--resume {ref!r}", "expected RUN or RUN/STEP, a run id being 16 hex digits")
+        raise UsageError(f"{ref!r} names no checkpoint", "expected RUN or RUN/STEP, a run id being 16 hex digits")
     wanted = None if match[2] is None else folder_of(match[1], int(match[2]))
     found = [name for name in names(store, match[1]) if wanted in (None, name.partition(".")[0])]
     if not found:

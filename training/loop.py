@@ -214,6 +214,7 @@ class Trainer:
 
     def _save(self, reason: str) -> None:
         began = time.perf_counter()
+        stage, _ = self.spec.plan.stage_at(max(0, self.progress.step - 1))
         facts = {
             **asdict(self.progress),
             **self.spec.identities,
@@ -222,6 +223,9 @@ class Trainer:
             "next_sample": self.progress.step * self.spec.plan.global_batch,
             "global_batch": self.spec.plan.global_batch,
             "seq_len": self.loader.seq_len(max(0, self.progress.step - 1)),
+            "config": self.spec.config.name,
+            "model": self.spec.config.model.model_dump(mode="json"),
+            "rope_base": stage.rope_base,
             "world_size": self.ranks.world_size,
             "mode": self.spec.config.run.mode,
             "parent": self.saved,

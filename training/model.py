@@ -22,6 +22,9 @@ from corpusmill.kernels.gather import IGNORED
 from corpusmill.tokens.order import Ints
 from training.config import Model
 
+NORM_EPS = 1e-6
+"""Added to the mean square by all norms."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -60,24 +63,37 @@ def _dense_mask(piece: Ints) -> Tensor:
 
 
 class GPT(nn.Module):
-    """The model; `forward` gives the summed loss, so that logits never leave it."""
+    """The model: the architecture of Llama, q, k, v and gate, up of a block one matrix each (training/llama.py).
+
+    `forward` gives the loss, so that in training logits never leave it.
+    """
 
     def __init__(self, config: Model, vocab_size: int, activation_checkpointing: bool = False) -> None:
         super().__init__()
         self.config = config
         self.embed = nn.Embedding(vocab_size, config.dim)
         self.blocks = nn.ModuleList(Block(config, activation_checkpointing) for _ in range(config.layers))
-        self.norm = nn.RMSNorm(config.dim, eps=1e-6)
+        self.norm = nn.RMSNorm(config.dim, eps=NORM_EPS)
         self.head = None if config.tied else nn.Linear(config.dim, vocab_size, bias=False)
 
-    def forward(self, tokens_BT: Tensor, labels_BT: Tensor, layout: Layout) -> Tensor:
-        """Sum of the negative log-likelihoods (nats, float32) of all labels that count."""
+    def forward(self, tokens_BT: Tensor, labels_BT: Tensor, layout: Layout, reduction: str = "sum") -> Tensor:
+        """Sum of the negative log-likelihoods (nats, float32) of all labels that count.
+
+        Args:
+            reduction: "none" gives them label by label, [B, T], with 0 where none counts.
+        """
+        logits = self.logits(tokens_BT, layout).flatten(0, 1).float()
+        loss = F.cross_entropy(logits, labels_BT.flatten(), ignore_index=IGNORED, reduction=reduction)
+        return loss if reduction == "sum" else loss.view_as(labels_BT)
+
+    def logits(self, tokens_BT: Tensor, layout: Layout) -> Tensor:
+        """What is expected after each token, [B, T, vocabulary]."""
         x = self.embed(tokens_BT)
         for block in self.blocks:
             x = block(x, layout)
         x = self.norm(x)
-        logits = F.linear(x, self.embed.weight) if self.head is None else self.head(x)
-        return F.cross_entropy(logits.flatten(0, 1).float(), labels_BT.flatten(), ignore_index=IGNORED, reduction="sum")
+        logits: Tensor = F.linear(x, self.embed.weight) if self.head is None else self.head(x)
+        return logits
 
 
 class Block(nn.Module):
@@ -86,10 +102,10 @@ class Block(nn.Module):
     def __init__(self, config: Model, activation_checkpointing: bool) -> None:
         super().__init__()
         self.heads, self.activation_checkpointing = config.heads, activation_checkpointing
-        self.norm_1 = nn.RMSNorm(config.dim, eps=1e-6)
+        self.norm_1 = nn.RMSNorm(config.dim, eps=NORM_EPS)
         self.qkv = nn.Linear(config.dim, 3 * config.dim, bias=False)
         self.proj = nn.Linear(config.dim, config.dim, bias=False)
-        self.norm_2 = nn.RMSNorm(config.dim, eps=1e-6)
+        self.norm_2 = nn.RMSNorm(config.dim, eps=NORM_EPS)
         self.gate_up = nn.Linear(config.dim, 2 * config.hidden, bias=False)
         self.down = nn.Linear(config.hidden, config.dim, bias=False)
 

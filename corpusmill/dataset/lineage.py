@@ -61,7 +61,7 @@ def checkpoints(store: Store, digest: str) -> Iterator[dict[str, Any]]:
         if len(parts) == 4 and parts[3] == "COMMIT.json":
             commit = unseal(store.get(path), path)
             if commit["manifest_sha256"] == digest:
-                yield {"run": parts[1], "step": int(parts[2]), "commit": commit}
+                yield {"run": parts[1], "step": int(commit["step"]), "commit": commit}
 
 
 def _units(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

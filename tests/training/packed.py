@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -19,6 +20,20 @@ from tests.manifests import EMPTY
 VOCAB = 97
 SEQ_LEN = 48
 ROWS_PER_GROUP = 7  # small, so that every shard has several row groups
+
+
+def tokenizer_json() -> bytes:
+    """Every token but the first, which ends documents, is a word of three letters: with its space 4 bytes of text."""
+    eos = {"id": 0, "content": "<|endoftext|>", "special": True}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    model = {"type": "WordLevel", "vocab": {word(n): n for n in range(VOCAB)}, "unk_token": word(1)}
+    parts = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
+    made = {"version": "1.0", **parts, "added_tokens": [eos | flags], "pre_tokenizer": {"type": "WhitespaceSplit"}}
+    return json.dumps(made | {"model": model}).encode()
+
+
+def word(token: int) -> str:
+    return f"w{token:02d}" if token else "<|endoftext|>"
 
 
 def documents(count: int, seed: int) -> list[np.ndarray]:
@@ -112,7 +127,7 @@ def publish_dataset(
     """
     store = open_store(store_uri, create=True)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = store.commit(Unit("tokenizer", 1, {}, (str(seed),)), {"tokenizer": store.draft_bytes(b"{}")})
+    tokenizer = store.commit(Unit("tokenizer", 1, {}, (str(seed),)), {"tokenizer": store.draft_bytes(tokenizer_json())})
     manifest = {
         **EMPTY,
         "format": 1,
