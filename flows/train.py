@@ -11,7 +11,14 @@ from flows.run.launch import Limited, train_in_process, until_finished
 
 
 @flow(name="train", flow_run_name="train {manifest:.12}", persist_result=False)
-def train(manifest: str, config: str, resume: str | None = None, store: str | None = None) -> str:
+def train(
+    manifest: str,
+    config: str,
+    resume: str | None = None,
+    store: str | None = None,
+    from_checkpoint: str | None = None,
+    moments: bool = False,
+) -> str:
     """Train on a dataset and return the run id.
 
     The same dataset, mixture and config is the same training run: a flow run for one that is finished, or that somebody
@@ -21,6 +28,8 @@ def train(manifest: str, config: str, resume: str | None = None, store: str | No
         manifest: digest of the dataset, or name, or name@digest.
         config: a training config, or the name of one in recipes/.
         resume: checkpoint of another run to resume from, RUN or RUN/STEP. A run always finds its own checkpoints.
+        from_checkpoint: checkpoint of another run to start from, RUN or RUN/STEP, as `mill train --from` does.
+        moments: take the state of its optimizer too.
         store: folder or s3://bucket/prefix; default: CORPUSMILL_STORE, then .corpusmill/store.
     """
     from corpusmill.store import open_store  # a worker and a supervisor import this module, and need no pyarrow
@@ -31,7 +40,9 @@ def train(manifest: str, config: str, resume: str | None = None, store: str | No
     tag_this_run([manifest_tag(digest), f"dataset:{name}"])
     say = Limited(lambda line: log.info("%s", line))
     result = until_finished(
-        lambda: train_in_process(uri, digest, config, resume=resume, on_line=say),
+        lambda: train_in_process(
+            uri, digest, config, resume=resume, origin=from_checkpoint, moments=moments, on_line=say
+        ),
         lambda stopped: log.warning("%s", stopped.what),
     )
     tag_this_run(result["tags"])

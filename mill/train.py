@@ -26,13 +26,24 @@ def train(
             help="Resume from another run's checkpoint: RUN or RUN/STEP. A run always finds its own checkpoints."
         ),
     ] = None,
+    from_: Annotated[
+        str | None,
+        Parameter(
+            name="--from",
+            help="Start a new run with the weights of another's checkpoint, RUN or RUN/STEP; dataset and mixture "
+            "may be others, tokenizer and model not.",
+        ),
+    ] = None,
+    moments: Annotated[bool, Parameter(help="With --from: take the state of its optimizer too.")] = False,
     options: InStore = InStore(),
 ) -> None:
     """Train a model on a dataset; the same command again resumes from the latest checkpoint."""
     from training.launch import train_ref
 
-    result = train_ref(options.open(), ref, config, set_, resume, on_line=note)
+    result = train_ref(options.open(), ref, config, set_, resume, origin=from_, moments=moments, on_line=note)
     lines = [f"run        {result['run_id']}: {result['outcome']}"]
+    if origin := result.get("origin"):
+        lines.append(f"from       {origin['run']}/{origin['step']}, dataset {origin['manifest'][:12]}")
     if "loss_first" in result:
         lines.append(f"steps      {result['steps']:,}, {result['tokens']:,} tokens")
         lines.append(f"loss       {result['loss_first']:.4f} at the start, {result['loss_last']:.4f} at the end")

@@ -1,8 +1,8 @@
 """`python -m training JOB.json`: one training as a process of its own, as the flow `train` starts it.
 
-The job has store, ref, config, overrides, resume and log_dir. The result is written beside it as `JOB.json.result`:
-what `train_ref` returns, or {"error", "what", "why", "do"} of an error that a user can correct. Lines of the log go to
-stdout.
+The job has store, ref, config, overrides, resume, origin, moments and log_dir. The result is written beside it as
+`JOB.json.result`: what `train_ref` returns, or {"error", "what", "why", "do"} of an error that a user can correct.
+Lines of the log go to stdout.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def main(job: Path) -> int:
             wish["config"],
             wish["overrides"],
             wish["resume"],
+            origin=wish["origin"],
+            moments=wish["moments"],
             log_dir=Path(wish["log_dir"]),
             on_line=lambda line: print(line, flush=True),
         )

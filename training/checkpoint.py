@@ -15,7 +15,12 @@ from typing import Any
 
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict import (
+    get_model_state_dict,
+    get_state_dict,
+    set_model_state_dict,
+    set_state_dict,
+)
 from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
 from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 from torch.optim import Optimizer
@@ -93,8 +98,15 @@ def _fetch(store: Store, commit: Commit, folder: Path) -> str:
     return ""
 
 
-def load(store: Store, commit: Commit, model: nn.Module, optimizer: Optimizer, ranks: Ranks, scratch: Path) -> None:
+def load(
+    store: Store, commit: Commit, model: nn.Module, optimizer: Optimizer | None, ranks: Ranks, scratch: Path
+) -> None:
     """Fetch a checkpoint, check every file against COMMIT.json, then load weights and optimizer state.
+
+    The optimizer keeps its settings (decay of moments and weights, eps): they are the config's, not the checkpoint's.
+
+    Args:
+        optimizer: None: its state is not loaded.
 
     Raises:
         CheckFailed: a file is missing, or is not the committed one.
@@ -108,9 +120,17 @@ def load(store: Store, commit: Commit, model: nn.Module, optimizer: Optimizer, r
     dist.all_gather_object(faults, fault)  # all ranks stop, or none
     if fault := next(filter(None, faults), ""):
         raise CheckFailed(fault, do="Resume from an earlier checkpoint: --resume RUN/STEP.")
-    weights, moments = get_state_dict(model, optimizer)
-    dcp_load({"model": weights, "optim": moments}, checkpoint_id=folder)
-    set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+    if optimizer is None:  # its state is not even touched: to read it would set its count of steps to 1
+        weights = get_model_state_dict(model)
+        dcp_load({"model": weights}, checkpoint_id=folder)
+        set_model_state_dict(model, weights)
+    else:
+        settings = [{key: group[key] for key in group if key != "params"} for group in optimizer.param_groups]
+        weights, moments = get_state_dict(model, optimizer)
+        dcp_load({"model": weights, "optim": moments}, checkpoint_id=folder)
+        set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments)
+        for group, own in zip(optimizer.param_groups, settings, strict=True):
+            group.update(own)
     dist.barrier()
     if ranks.local_rank == 0:
         shutil.rmtree(folder, ignore_errors=True)

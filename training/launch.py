@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from corpusmill import errors, extras
-from corpusmill.errors import Incomplete, MillError, Unavailable
+from corpusmill.errors import Incomplete, MillError, Unavailable, UsageError
 from corpusmill.places import python_environment
 from corpusmill.processes import supervise
 from corpusmill.redact import redacted
@@ -31,7 +31,7 @@ from corpusmill.store import Store
 from corpusmill.store.scratch import Scratch
 from training import claims, commits
 from training.config import load_train_config
-from training.run import RunSpec, resuming
+from training.run import RunSpec, resuming, starting_from
 
 GRACE_S = 20.0
 """From SIGTERM to SIGKILL: less than the 30 s that a Prefect worker waits for a cancelled flow."""
@@ -274,6 +274,8 @@ def train_ref(
     overrides: Sequence[str] = (),
     resume: str | None = None,
     *,
+    origin: str | None = None,
+    moments: bool = False,
     log_dir: Path | None = None,
     on_line: Callable[[str], None] | None = None,
     timeout_s: float | None = None,
@@ -285,21 +287,33 @@ def train_ref(
         config_path: a training config, or the name of one in `recipes/`.
         overrides: `key.path=value`.
         resume: another run's checkpoint to go on from (`RUN` or `RUN/STEP`). A run's own are always found.
+        origin: the checkpoint of another run whose weights this one starts with (`RUN` or `RUN/STEP`); dataset and
+            mixture may be others.
+        moments: take the state of its optimizer too.
         log_dir: default `.corpusmill/runs`.
 
     Returns:
         plain JSON: run_id, name, manifest, outcome, steps, step, loss_first, loss_last, heldout_before, heldout_after
-        (bits per byte), tokens, batch_chain, checkpoint, damaged, timing, tags.
+        (bits per byte), tokens, batch_chain, checkpoint, damaged, timing, tags; origin, if it has one.
 
     Raises:
         Incomplete: a signal to torchrun or a rank stopped it; it has saved. And what `launch` raises.
     """
+    if origin is None and moments:
+        raise UsageError("--moments without --from", "there is no checkpoint whose moments could be taken")
+    if origin is not None and resume is not None:
+        raise UsageError(
+            "--from and --resume exclude each other",
+            "--resume goes on with another run's order at its step, --from starts a new order at step 0",
+        )
     extras.need("train")
     name, digest = store.resolve(ref)
     config = load_train_config(config_path, overrides)
     spec = RunSpec(store.uri, name, digest, config)
     if resume is not None:
         spec = resuming(spec, resume)
+    if origin is not None:
+        spec = starting_from(spec, origin, moments)
     result = launch(
         spec,
         nproc=config.run.nproc,
@@ -321,5 +335,10 @@ def train_ref(
         "run_id": result.run_id,
         "outcome": result.outcome,
         "checkpoint": result.facts.get("checkpoint") or named,
-        "tags": [f"manifest:{digest[:16]}", f"run:{spec.run_id}"],
+        **spec.start,
+        "tags": [
+            f"manifest:{digest[:16]}",
+            f"run:{spec.run_id}",
+            *([f"from:{spec.origin.run}/{spec.origin.step}"] if spec.origin else []),
+        ],
     }

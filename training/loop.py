@@ -32,6 +32,7 @@ from corpusmill.store.scratch import process_scratch
 from training import checkpoint, commits, parallel
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Heldout, has_heldout, nll
+from training.origin import Origin
 from training.parallel import Ranks
 from training.rates import rate
 from training.run import RunSpec
@@ -99,6 +100,7 @@ class Trainer:
             "manifest": self.spec.manifest,
             "plan": plan.digest,
             "outcome": outcome,
+            **self.spec.start,
             "steps": plan.steps,
             **asdict(self.progress),
             "heldout_after": after,
@@ -113,7 +115,7 @@ class Trainer:
         self.stopping = True  # only a flag: the ranks agree on it at the next step
 
     def _restore(self) -> None:
-        """Go on from the newest sound checkpoint of this run, else from its parent's, else from the start."""
+        """Go on from the newest sound checkpoint of this run, its parent's, its origin; else with new weights."""
         for name in commits.names(self.store, self.spec.run_id):
             try:
                 self._load(commits.read(self.store, name))
@@ -124,8 +126,18 @@ class Trainer:
                 return
         if self.spec.parent is not None:
             self._load(commits.find(self.store, self.spec.parent))
-        elif self.damaged:
+            return
+        if self.damaged:
             self._say("WARNING: no checkpoint of this run can be loaded; it starts from the beginning", now=True)
+        if self.spec.origin is not None:
+            self._begin(self.spec.origin)
+
+    def _begin(self, origin: Origin) -> None:
+        """Take the weights of another run's checkpoint (and its moments, if that is wanted) to step 0 of this one."""
+        taken = self.optimizer if origin.moments else None
+        checkpoint.load(self.store, origin.commit(self.store), self.model, taken, self.ranks, self.scratch)
+        self.saved = origin.checkpoint
+        self._say(f"starting with the weights{' and moments' if taken else ''} of {origin.checkpoint}", now=True)
 
     def _load(self, commit: commits.Commit) -> None:
         commits.check(commit, self.spec.identities)
@@ -229,6 +241,8 @@ class Trainer:
             "world_size": self.ranks.world_size,
             "mode": self.spec.config.run.mode,
             "parent": self.saved,
+            **self.spec.start,
+            "tokenizer_sha256": self.spec.facts.vocabulary.output.digest,
             "reason": reason,
             "code_version": corpusmill.__version__,
             "torch_version": str(torch.__version__),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
@@ -20,6 +21,7 @@ from corpusmill.store import Store, open_store
 from corpusmill.tokens.order import Plan
 from training import commits
 from training.config import TrainConfig, plan_of
+from training.origin import Origin, origin_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class RunSpec:
         dataset, manifest: name and digest of the dataset.
         config: the training config.
         parent: name of another run's checkpoint to go on from (`checkpoints/<run id>/<step>`); None: from the start.
+        origin: the checkpoint whose weights it starts with, at step 0; None: new ones.
     """
 
     store: str
@@ -38,6 +41,7 @@ class RunSpec:
     manifest: str
     config: TrainConfig
     parent: str | None = None
+    origin: Origin | None = None
 
     @cached_property
     def facts(self) -> Manifest:
@@ -52,15 +56,19 @@ class RunSpec:
     @cached_property
     def run_id(self) -> str:
         """16 hex digits."""
-        return digest_of(
-            {
-                "run": 1,
-                "manifest": self.manifest,
-                "plan": self.plan.digest,
-                "config": self.config.what(),
-                "parent": self.parent,
-            }
-        )[:16]
+        decides = {
+            "run": 1,
+            "manifest": self.manifest,
+            "plan": self.plan.digest,
+            "config": self.config.what(),
+            "parent": self.parent,
+        }
+        return digest_of(decides | self.start)[:16]
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """`origin` as it stands in run.json and COMMIT.json; nothing where there is none."""
+        return {"origin": self.origin.to_json()} if self.origin else {}
 
     @property
     def vocab_size(self) -> int:
@@ -114,6 +122,7 @@ class RunSpec:
             "manifest": self.manifest,
             "config": self.config.model_dump(mode="json"),
             "parent": self.parent,
+            **self.start,
             "claim": claim,
             "scratch": str(scratch),
         }
@@ -124,7 +133,8 @@ class RunSpec:
         """What `write` wrote: the run, the number of its claim, the folder for what is temporary."""
         value = json.loads(path.read_text(encoding="utf-8"))
         config = parse_section(TrainConfig, value["config"], str(path), "training config")
-        spec = RunSpec(value["store"], value["dataset"], value["manifest"], config, value["parent"])
+        origin = Origin.from_json(value.get("origin"))
+        spec = RunSpec(value["store"], value["dataset"], value["manifest"], config, value["parent"], origin)
         return spec, int(value["claim"]), Path(value["scratch"])
 
 
@@ -142,3 +152,13 @@ def resuming(spec: RunSpec, ref: str) -> RunSpec:
         return spec
     parent = commits.folder_of(commit.facts["run_id"], commit.step)
     return RunSpec(spec.store, spec.dataset, spec.manifest, spec.config, parent)
+
+
+def starting_from(spec: RunSpec, ref: str, moments: bool) -> RunSpec:
+    """The run that starts at step 0 with the weights of the checkpoint `ref`: a branch, on any dataset and mixture.
+
+    Raises:
+        Refused: the checkpoint has another tokenizer or model. NotFound, UsageError: there is no such one.
+    """
+    origin = origin_of(spec.open(), ref, spec.facts, spec.identities["model_sha256"], moments)
+    return replace(spec, origin=origin)

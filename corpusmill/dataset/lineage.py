@@ -77,7 +77,9 @@ def written_out(chain: Mapping[str, Any]) -> str:
     """The chain as text, the newest on top."""
     lines = []
     for checkpoint in chain["checkpoints"][-SHOWN:]:
-        lines.append(f"checkpoint {checkpoint['run']} step {checkpoint['step']}")
+        origin = checkpoint["commit"].get("origin")
+        start = f", from {origin['run']} step {origin['step']}" if origin else ""
+        lines.append(f"checkpoint {checkpoint['run']} step {checkpoint['step']}{start}")
     lines += [f"manifest   {chain['name']}@{chain['manifest']}"]
     lines += [f"parent     {parent}" for parent in chain["parents"]]
     partitions: dict[str, list[int]] = {}

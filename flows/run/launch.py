@@ -30,12 +30,14 @@ def train_in_process(
     overrides: Sequence[str] = (),
     resume: str | None = None,
     *,
+    origin: str | None = None,
+    moments: bool = False,
     on_line: Callable[[str], None],
 ) -> dict[str, Any]:
     """Train on a dataset in processes of its own; any way out of here ends all of them.
 
     Args:
-        store, ref, config, overrides, resume: as `training.launch.train_ref` takes them.
+        store, ref, config, overrides, resume, origin, moments: as `training.launch.train_ref` takes them.
         on_line: gets the lines of the log, as they come.
 
     Returns:
@@ -50,6 +52,8 @@ def train_in_process(
         "config": config,
         "overrides": list(overrides),
         "resume": resume,
+        "origin": origin,
+        "moments": moments,
         "log_dir": str(Path(".corpusmill/runs").resolve()),
     }
     env = {**python_environment(), "PYTHONUNBUFFERED": "1"}

@@ -119,22 +119,25 @@ def publish_dataset(
     seq_len: int = SEQ_LEN,
     made: Callable[[int, int], list[np.ndarray]] = documents,
     more: Mapping[str, int] = MappingProxyType({}),
+    tokenizer: bytes | None = None,
 ) -> str:
     """Write, store and publish a dataset with partitions `crawl` (two shards), `books` and `heldout`; its digest.
 
     Args:
         more: further partitions, and the lengths of their sequences.
+        tokenizer: its file, if another than usual.
     """
     store = open_store(store_uri, create=True)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = store.commit(Unit("tokenizer", 1, {}, (str(seed),)), {"tokenizer": store.draft_bytes(tokenizer_json())})
+    unit = Unit("tokenizer", 1, {}, (str(seed),) if tokenizer is None else (str(seed), tokenizer.decode()))
+    receipt = store.commit(unit, {"tokenizer": store.draft_bytes(tokenizer or tokenizer_json())})
     manifest = {
         **EMPTY,
         "format": 1,
         "name": name,
         "seed": seed,
         "tokenizer": {
-            "output": tokenizer.outputs["tokenizer"].to_json(),
+            "output": receipt.outputs["tokenizer"].to_json(),
             "vocab_size": VOCAB,
             "eos": "<|endoftext|>",
             "eos_id": 0,

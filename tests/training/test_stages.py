@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from corpusmill.errors import UsageError
+from tests.training.attempts import attempt
 from tests.training.packed import publish_dataset
 from tests.training.toy import Toy, config
 from training.config import Optim, plan_of
 from training.data import Loader
-from training.loop import _trainer
 from training.mixture import check
 from training.parallel import Ranks
 from training.rates import rate, schedule
-from training.run import RunSpec
 
 STAGES = (
     "mixture.stage=[{steps=3, weights={crawl=0.75, books=0.25}}, {epochs=1.5, seq_len=96, rope_base=50000}, "
@@ -38,33 +33,6 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     return Toy(str(folder / "store"), publish_dataset(folder / "store", folder / "made", more={"long": 96}), "")
 
 
-def attempt(spec: RunSpec, folder: Path, ranks: Ranks, until: int | None = None) -> tuple[Any, dict[int, Any]]:
-    """Train in this process until a step, where somebody asks to stop, or to the end: result and metrics by step."""
-    folder.mkdir(parents=True)
-    trainer = _trainer(spec, 1, folder, folder, ranks)
-    step = trainer._step
-
-    def asked() -> bool:
-        trainer.stopping = until is not None and trainer.progress.step >= until
-        return step()
-
-    trainer._step = asked  # type: ignore[method-assign]
-    result = trainer.run()
-    trainer.loader.close()
-    path = folder / "metrics.jsonl"
-    lines = map(json.loads, path.read_text().splitlines()) if path.exists() else []
-    return result, {line["step"]: line for line in lines}
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGTERM)
-    torch.set_num_threads(1)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.mark.usefixtures("one_thread")
 def test_a_run_stopped_at_every_step_is_the_unbroken_one(mixed: Toy, ranks: Ranks, tmp_path: Path) -> None:
     """Over stage edges, an epoch's end within a stage, and two changes of length."""
     spec = mixed.spec(*WISH)
