@@ -48,6 +48,11 @@ def folder_of(run_id: str, step: int) -> str:
     return f"checkpoints/{run_id}/{step:08d}"
 
 
+def step_of(name: str) -> int:
+    """The step of a checkpoint of this name."""
+    return int(name.split("/")[2].partition(".")[0])
+
+
 def free_name(run_id: str, step: int, damaged: Collection[str]) -> str:
     """The name under which a step is saved: its own, or the next one if checkpoints of this step are damaged."""
     name = folder_of(run_id, step)

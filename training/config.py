@@ -130,6 +130,12 @@ class Run(Section):
         False, description="Recompute the activations of a block in the backward pass."
     )
     checkpoint_every: int = where(100, ge=1, description="Steps between checkpoints.")
+    keep_last: int = where(
+        0, ge=0, description="Checkpoints that stay, the newest ones; older ones are removed after a save. 0: all."
+    )
+    keep_every: int = where(
+        0, ge=0, description="With keep_last: those whose step is a multiple of this stay too. 0: none of them."
+    )
     threads: int = where(1, ge=1, description="CPU threads per rank.")
 
 

@@ -31,6 +31,7 @@ from corpusmill.store import Store
 from corpusmill.store.scratch import Scratch
 from training import claims, commits
 from training.config import load_train_config
+from training.retention import hold
 from training.run import RunSpec, resuming, starting_from
 
 GRACE_S = 20.0
@@ -94,6 +95,9 @@ def launch(
     try:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        for begin in (run.parent, run.origin.checkpoint if run.origin else None):
+            if begin:
+                hold(store, begin, run.run_id)
         run.write(folder / "run.json", number, scratch.folder)
         say = on_line or (lambda line: None)
         with claims.beating(store, run.run_id, number), _terminable(), _hashed(run, store) as damage:

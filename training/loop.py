@@ -35,6 +35,7 @@ from training.evaluate import Heldout, has_heldout, nll
 from training.origin import Origin
 from training.parallel import Ranks
 from training.rates import rate
+from training.retention import Retention, sweep
 from training.run import RunSpec
 from training.timers import StepTimes, Stopwatch, verdict
 
@@ -257,6 +258,17 @@ class Trainer:
         )
         self.saved_step = self.progress.step
         self._say(f"saved {self.saved} in {time.perf_counter() - began:.2f} s", now=True)
+        if self.ranks.rank == 0:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Remove the checkpoints that need not stay; where that fails, training goes on."""
+        run = self.spec.config.run
+        try:
+            for name in sweep(self.store, self.spec.run_id, Retention(run.keep_last, run.keep_every), self.damaged):
+                self._say(f"removed {name}", now=True)
+        except MillError as err:
+            self._say(f"WARNING: older checkpoints stay: {err.what}", now=True)
 
     def _evaluate(self) -> float | None:
         if self.heldout is None:

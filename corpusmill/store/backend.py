@@ -100,7 +100,8 @@ class Backend(Protocol):
         """(name, size) of everything whose name starts with `prefix`, sorted by name."""
 
     def delete(self, name: str) -> None:
-        """Remove; no fault if it is not there. Only the doctor (its own probes) and a collector may call this."""
+        """Remove; no fault if it is not there. Only the doctor (its own probes), `Store.remove` and a
+        collector may call this."""
 
     def server_date(self) -> str | None:
         """The server's clock as its Date header says; None where there is no server."""

@@ -315,6 +315,16 @@ class Store:
     def _not_found(self, name: str) -> NotFound:
         return NotFound(f"{name} is not in the store {self.uri}.", do="Run `mill verify` to see what is missing.")
 
+    def remove(self, name: str) -> None:
+        """Remove a file of a checkpoint; no fault if it is not there. All else stays for ever.
+
+        Raises:
+            ValueError: the name is not below `checkpoints/`.
+        """
+        if not keys.check_name(name).startswith("checkpoints/"):
+            raise ValueError(f"{name} is never removed")
+        self.backend.delete(name)
+
     def list(self, prefix: str) -> builtins.list[str]:
         """All names that start with `prefix`, sorted."""
         return [name for name, _ in self.backend.list(keys.check_prefix(prefix))]
