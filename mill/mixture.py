@@ -30,10 +30,12 @@ def mixture_check(
     could be computed is printed before.
     """
     from training.config import load_train_config
+    from training.datasets import joined, pinned
     from training.mixture import check
 
-    wish, data = load_train_config(config, set_), options.dataset(ref)
-    found = check(wish, data.manifest)
+    data = options.dataset(ref)
+    wish = pinned(data.store, load_train_config(config, set_), data.digest)
+    found = check(wish, joined(data.store, data.manifest, wish))
     options.answer({"dataset": f"{data.name}@{data.digest}", **found.as_json()}, f"{data.short}\n{_text(found)}")
     if found.faults:
         number = len(found.faults)
@@ -46,7 +48,8 @@ def mixture_check(
 
 def _text(found: Checked) -> str:
     rows = [
-        [p.partition, p.sequences, p.tokens, p.drawn, f"{p.share:.2%}", f"{p.epochs:.2f}"] for p in found.partitions
+        [_short(p.partition), p.sequences, p.tokens, p.drawn, f"{p.share:.2%}", f"{p.epochs:.2f}"]
+        for p in found.partitions
     ]
     header = ["partition", "sequences", "tokens", "drawn", "share", "epochs"]
     stages = [[i, s.asked, s.steps, s.sequences, s.tokens, _shares(s.shares)] for i, s in enumerate(found.stages, 1)]
@@ -63,8 +66,14 @@ def _text(found: Checked) -> str:
     )
 
 
+def _short(name: str) -> str:
+    """A partition of another dataset with the first digits of its digest."""
+    digest, colon, partition = name.rpartition(":")
+    return f"{digest[:12]}{colon}{partition}"
+
+
 def _shares(shares: dict[str, float]) -> str:
     """The largest three."""
     largest = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
     more = [f"and {len(largest) - 3} more"] if len(largest) > 3 else []
-    return ", ".join([*(f"{name} {share:.1%}" for name, share in largest[:3]), *more])
+    return ", ".join([*(f"{_short(name)} {share:.1%}" for name, share in largest[:3]), *more])

@@ -79,7 +79,8 @@ class MixtureStage(Section):
     )
     weights: Annotated[dict[str, Annotated[int, Field(ge=1)]], BeforeValidator(whole_weights)] = Field(
         default_factory=dict,
-        description="Weights of partitions, as decimals or whole numbers; if absent, every partition by its size.",
+        description="Weights of partitions, as decimals or whole numbers; if absent, every partition by its size. "
+        "`REF:partition` is one of another dataset with the same tokenizer.",
     )
     seq_len: int | None = Field(
         None,
@@ -204,7 +205,9 @@ def weights_of(stage: MixtureStage, manifest: Manifest) -> Mapping[str, int]:
     """Weights of the partitions that a stage draws from: its own, or the sizes of all that have its length."""
     if stage.weights:
         return stage.weights
-    sizes = sizes_of(manifest)
+    sizes = {name: size for name, size in sizes_of(manifest).items() if ":" not in name}  # not of other datasets
+    if not sizes:
+        raise NotFound(f"dataset {manifest.name} has no training sequences", _why_empty(manifest))
     return {n: size for n, size in sizes.items() if stage.seq_len in (None, manifest.partitions[n].seq_len)}
 
 

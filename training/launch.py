@@ -31,6 +31,7 @@ from corpusmill.store import Store
 from corpusmill.store.scratch import Scratch
 from training import claims, commits
 from training.config import load_train_config
+from training.datasets import pinned
 from training.retention import hold
 from training.run import RunSpec, resuming, starting_from
 
@@ -298,7 +299,7 @@ def train_ref(
 
     Returns:
         plain JSON: run_id, name, manifest, outcome, steps, step, loss_first, loss_last, heldout_before, heldout_after
-        (bits per byte), tokens, batch_chain, checkpoint, damaged, timing, tags; origin, if it has one.
+        (bits per byte), tokens, batch_chain, checkpoint, damaged, timing, manifests, tags; origin, if it has one.
 
     Raises:
         Incomplete: a signal to torchrun or a rank stopped it; it has saved. And what `launch` raises.
@@ -312,7 +313,7 @@ def train_ref(
         )
     extras.need("train")
     name, digest = store.resolve(ref)
-    config = load_train_config(config_path, overrides)
+    config = pinned(store, load_train_config(config_path, overrides), digest)
     spec = RunSpec(store.uri, name, digest, config)
     if resume is not None:
         spec = resuming(spec, resume)
@@ -340,9 +341,6 @@ def train_ref(
         "outcome": result.outcome,
         "checkpoint": result.facts.get("checkpoint") or named,
         **spec.start,
-        "tags": [
-            f"manifest:{digest[:16]}",
-            f"run:{spec.run_id}",
-            *([f"from:{spec.origin.run}/{spec.origin.step}"] if spec.origin else []),
-        ],
+        "manifests": spec.manifests,
+        "tags": spec.tags,
     }

@@ -233,6 +233,7 @@ class Trainer:
             **self.spec.identities,
             "run_id": self.spec.run_id,
             "dataset": self.spec.dataset,
+            "manifests": self.spec.manifests,
             "next_sample": self.progress.step * self.spec.plan.global_batch,
             "global_batch": self.spec.plan.global_batch,
             "seq_len": self.loader.seq_len(max(0, self.progress.step - 1)),

@@ -21,6 +21,7 @@ from corpusmill.store import Store, open_store
 from corpusmill.tokens.order import Plan
 from training import commits
 from training.config import TrainConfig, plan_of
+from training.datasets import joined, others
 from training.origin import Origin, origin_of
 
 
@@ -45,8 +46,9 @@ class RunSpec:
 
     @cached_property
     def facts(self) -> Manifest:
-        """The manifest itself."""
-        return open_manifest(self.open(), self.manifest, self.dataset)
+        """The manifest itself, with the partitions of other datasets that the mixture names."""
+        store = self.open()
+        return joined(store, open_manifest(store, self.manifest, self.dataset), self.config)
 
     @cached_property
     def plan(self) -> Plan:
@@ -64,6 +66,17 @@ class RunSpec:
             "parent": self.parent,
         }
         return digest_of(decides | self.start)[:16]
+
+    @property
+    def manifests(self) -> list[str]:
+        """Digests of all datasets that it trains on, its own first."""
+        return [self.manifest, *others(self.plan.partitions)]
+
+    @property
+    def tags(self) -> list[str]:
+        """What finds it: datasets, run, origin."""
+        origin = [f"from:{self.origin.run}/{self.origin.step}"] if self.origin else []
+        return [*(f"manifest:{digest[:16]}" for digest in self.manifests), f"run:{self.run_id}", *origin]
 
     @property
     def start(self) -> dict[str, Any]:
@@ -123,6 +136,7 @@ class RunSpec:
             "config": self.config.model_dump(mode="json"),
             "parent": self.parent,
             **self.start,
+            "manifests": self.manifests,
             "claim": claim,
             "scratch": str(scratch),
         }

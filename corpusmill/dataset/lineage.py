@@ -60,7 +60,7 @@ def checkpoints(store: Store, digest: str) -> Iterator[dict[str, Any]]:
         parts = path.split("/")
         if len(parts) == 4 and parts[3] == "COMMIT.json":
             commit = unseal(store.get(path), path)
-            if commit["manifest_sha256"] == digest:
+            if digest in (commit["manifest_sha256"], *commit.get("manifests", ())):
                 yield {"run": parts[1], "step": int(commit["step"]), "commit": commit}
 
 

@@ -262,7 +262,8 @@ def _groups(first: Ints, second: Ints) -> list[tuple[int, int, Ints]]:
     return [(int(first[part[0]]), int(second[part[0]]), part) for part in np.split(order, cuts)]
 
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NAME = re.compile(r"([0-9a-f]{64}:)?[a-z0-9][a-z0-9._-]{0,63}")
+"""Of a partition; one of another dataset than the run's has the digest of that before it."""
 
 
 def _check(plan: Plan) -> None:
