@@ -192,7 +192,7 @@ class Plan:
             raise IndexError(f"sequences {int(index.min())} to {int(index.max())} of a plan of {self.total}")
         stage = np.searchsorted(self._starts, index, side="right") - 1
         within = index - self._starts[stage]
-        block = np.minimum(within // self.block, self._blocks[stage] - 1)  # the last block takes the remainder
+        block = np.minimum(within // self._lengths[stage], self._blocks[stage] - 1)  # the last one takes the remainder
         partition, draw = np.empty_like(index), np.empty_like(index)
         for s, b, members in _groups(stage, block):
             partition[members], draw[members] = self._slots(s, b, within[members])
@@ -206,14 +206,56 @@ class Plan:
 
     def _slots(self, stage: int, block: int, within: Ints) -> tuple[Ints, Ints]:
         """Partition and draw number (over the whole plan) of places of one block, given as offsets in their stage."""
-        low = block * self.block
-        high = low + self.block if block < self._blocks[stage] - 1 else self.stages[stage].sequences
+        low, high = self._bounds(stage, block)
         before, after = _drawn(self._cumulative[stage], low), _drawn(self._cumulative[stage], high)
         ends = np.cumsum(after - before)
         slot = Permutation.of(high - low, self.seed, "blk", stage, block)(within - low)
         partition = np.searchsorted(ends, slot, side="right")
         first = ends - (after - before)
         return partition, slot - first[partition] + before[partition] + self._bases[stage][partition]
+
+    def numbers_of(self, partition: str, row: int) -> Ints:
+        """The inverse of `at`: ascending global numbers int64[e] of the sequences that are this row, one an epoch.
+
+        Found by arithmetic: per epoch one step of the permutations and a binary search over blocks.
+
+        Raises:
+            IndexError: the partition has no such row. KeyError: the plan has no such partition.
+        """
+        size, k = self.sizes[partition], self.partitions.index(partition)
+        if not 0 <= row < size:
+            raise IndexError(f"row {row} of {size} of partition {partition}")
+        drawn = int(self._bases[-1][k] + _drawn(self._cumulative[-1], self.stages[-1].sequences)[k])
+        found = list[int]()
+        for epoch in range(-(-drawn // size)):
+            place = Permutation.of(size, self.seed, "src", partition, epoch).inverse(np.array([row], np.int64))
+            draw = epoch * size + int(place[0])
+            if draw < drawn:
+                found.append(self._number_of(k, draw))
+        return np.array(sorted(found), np.int64)
+
+    def _number_of(self, partition: int, draw: int) -> int:
+        """The global number of a draw of a partition; the inverse of `_slots`."""
+        stage = max(s for s, base in enumerate(self._bases) if base[partition] <= draw)
+        cumulative, left = self._cumulative[stage], draw - int(self._bases[stage][partition])
+        low, high = 0, int(self._blocks[stage]) - 1  # the last block before which no more than `left` are drawn
+        while low < high:
+            middle = (low + high + 1) // 2
+            if _drawn(cumulative, self._bounds(stage, middle)[0])[partition] <= left:
+                low = middle
+            else:
+                high = middle - 1
+        begin, end = self._bounds(stage, low)
+        before, after = _drawn(cumulative, begin), _drawn(cumulative, end)
+        slot = int((after - before)[:partition].sum()) + left - int(before[partition])
+        place = Permutation.of(end - begin, self.seed, "blk", stage, low).inverse(np.array([slot], np.int64))
+        return int(self._starts[stage]) + begin + int(place[0])
+
+    def _bounds(self, stage: int, block: int) -> tuple[int, int]:
+        """First sequence of a block of a stage, and the one after its last."""
+        low = block * int(self._lengths[stage])
+        last = block == self._blocks[stage] - 1
+        return low, self.stages[stage].sequences if last else low + int(self._lengths[stage])
 
     @cached_property
     def _sizes(self) -> Ints:
@@ -225,7 +267,13 @@ class Plan:
 
     @cached_property
     def _blocks(self) -> Ints:
-        return np.array([max(1, s.sequences // self.block) for s in self.stages], np.int64)
+        lengths = self._lengths.tolist()
+        return np.array([max(1, s.sequences // n) for s, n in zip(self.stages, lengths, strict=True)], np.int64)
+
+    @cached_property
+    def _lengths(self) -> Ints:
+        """Sequences in a block of each stage: all, where a block would have too few of a partition (by size only)."""
+        return np.array([s.sequences if _too_few(s, self.block) else self.block for s in self.stages], np.int64)
 
     @cached_property
     def _cumulative(self) -> list[Ints]:
@@ -250,6 +298,11 @@ def _drawn(cumulative: Ints, m: int) -> Ints:
     else:  # weights that are sizes
         floors = np.array([m * weight // total for weight in cumulative.tolist()], np.int64)
     return floors[1:] - floors[:-1]
+
+
+def _too_few(stage: Stage, block: int) -> bool:
+    """Whether floors at the ends of blocks could go back: two sequences of each partition a block rule that out."""
+    return len(stage.weights) > 1 and min(stage.weights.values()) * block < 2 * sum(stage.weights.values())
 
 
 def _groups(first: Ints, second: Ints) -> list[tuple[int, int, Ints]]:
@@ -300,9 +353,9 @@ def stage_faults(stage: Stage, sizes: Mapping[str, int], block: int) -> list[str
     unknown = sorted(set(stage.weights) - set(sizes))
     faults = [f"no partition {name!r}; there are {sorted(sizes)}" for name in unknown]
     if all(sizes.get(name) == weight for name, weight in stage.weights.items()):
-        return faults  # by size: exact over a pass, however small a partition's share of a block is
+        return faults  # by size: exact over a pass; where a partition is too small for blocks, the stage is one
     if total > MAX_WEIGHT_SUM:
         faults.append(f"weights sum to {total}, expected at most 2**20")
-    if min(stage.weights.values()) * block < 2 * total and len(stage.weights) > 1:
+    if _too_few(stage, block):
         faults.append(f"the smallest of {dict(stage.weights)} gives under 2 sequences in a block of {block}")
     return faults

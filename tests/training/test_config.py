@@ -47,7 +47,13 @@ def test_a_stage_without_weights_draws_partitions_by_size() -> None:
 
 @pytest.mark.parametrize(
     "sizes",
-    [{"large": 10_000, "small": 1}, {f"p{i:03}": 7 for i in range(600)}, {"a": 4_999, "b": 2_500, "c": 501}],
+    [
+        {"large": 10_000, "small": 1},
+        {f"p{i:03}": 7 for i in range(600)},
+        {"a": 4_999, "b": 2_500, "c": 501},
+        {"a": 5_000, "b": 1, "c": 50, "d": 40_000, "e": 5_000},  # a floor at the end of a block can go back by one
+        {"a": 2, "b": 10_000, "c": 50, "d": 1, "e": 1, "f": 3},
+    ],
 )
 def test_a_pass_by_size_draws_every_sequence_once(sizes: dict[str, int]) -> None:
     total = sum(sizes.values())

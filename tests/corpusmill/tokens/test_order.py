@@ -209,3 +209,32 @@ def test_order_costs_no_memory_and_the_same_at_every_step() -> None:
     far = plan.rows(15_000_000, 1, 2)
     assert len(far.row) == 32
     assert far.row.max() < 10**9
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_row_is_found_where_it_is_drawn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = {name: int(rng.integers(1, 400)) for name in ("a", "b", "c")[: 1 + seed % 3]}
+    shares = {name: int(rng.integers(1, 9)) for name in sizes}
+    stages = (Stage(int(rng.integers(64, 900)), shares), Stage(sum(sizes.values()), sizes), Stage(300, {"a": 1}))
+    plan = Plan(seed, 1, sizes, stages, block=64, max_epochs=10_000)
+    rows = plan.at(np.arange(plan.total))
+    seen = {}
+    for number, where in enumerate(zip(rows.partition.tolist(), rows.row.tolist(), strict=True)):
+        seen.setdefault(where, []).append(number)
+    for k, name in enumerate(plan.partitions):
+        for row in range(sizes[name]):
+            assert plan.numbers_of(name, row).tolist() == seen.get((k, row), [])
+
+
+def test_a_row_among_a_thousand_million_is_found() -> None:
+    sizes = {"large": 10**9, "small": 1_000}
+    plan = Plan(1, 512, sizes, (Stage(3 * (10**9 + 1_000), sizes),))
+    for name, row in (("large", 0), ("large", 10**9 - 1), ("small", 999)):
+        numbers = plan.numbers_of(name, row)
+        found = plan.at(numbers)
+        assert len(numbers) == 3
+        assert (found.row == row).all()
+        assert {plan.partitions[k] for k in found.partition} == {name}
+    with pytest.raises(IndexError):
+        plan.numbers_of("small", 1_000)
