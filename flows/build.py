@@ -11,6 +11,7 @@ from flows.run.announce import announce, manifest_tag, tag_this_run
 from flows.run.artifacts import show_dataset
 from flows.run.batches import in_batches
 from flows.run.defaults import may_create, store_uri, workers
+from flows.run.ending import true_state
 from flows.run.faults import without_secrets
 from flows.run.request_limit import held
 
@@ -50,6 +51,7 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     uri = store_uri(store)
     where = open_store(uri, create=may_create(uri))
     with (
+        true_state(),
         without_secrets(),
         recorded(where, "build-dataset", wanted.name) as record,
         held(),

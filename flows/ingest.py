@@ -14,6 +14,7 @@ from flows.run.announce import manifest_tag, tag_this_run
 from flows.run.artifacts import show_ingested
 from flows.run.batches import in_batches
 from flows.run.defaults import may_create, store_uri, workers
+from flows.run.ending import true_state
 from flows.run.faults import without_secrets
 from flows.run.request_limit import held
 
@@ -43,6 +44,7 @@ def ingest_crawl(recipe: str, store: str | None = None, set: list[str] = []) -> 
     uri = store_uri(store)
     where = open_store(uri, create=may_create(uri))
     with (
+        true_state(),
         without_secrets(),
         recorded(where, "ingest-crawl", wanted.name) as record,
         held(),

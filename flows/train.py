@@ -7,6 +7,7 @@ from prefect import flow, get_run_logger
 from flows.run.announce import manifest_tag, tag_this_run
 from flows.run.artifacts import show_training
 from flows.run.defaults import store_uri
+from flows.run.ending import true_state
 from flows.run.launch import Limited, train_in_process, until_finished
 
 
@@ -39,12 +40,13 @@ def train(
     name, digest = open_store(uri).resolve(manifest)
     tag_this_run([manifest_tag(digest), f"dataset:{name}"])
     say = Limited(lambda line: log.info("%s", line))
-    result = until_finished(
-        lambda: train_in_process(
-            uri, digest, config, resume=resume, origin=from_checkpoint, moments=moments, on_line=say
-        ),
-        lambda stopped: log.warning("%s", stopped.what),
-    )
+    with true_state():
+        result = until_finished(
+            lambda: train_in_process(
+                uri, digest, config, resume=resume, origin=from_checkpoint, moments=moments, on_line=say
+            ),
+            lambda stopped: log.warning("%s", stopped.what),
+        )
     tag_this_run(result["tags"])
     show_training(result)
     log.info("run %s on %s@%s: %s", result["run_id"], name, digest[:12], result["outcome"])

@@ -36,6 +36,7 @@ def test_cancelling_a_training_run_saves_a_checkpoint_and_leaves_no_process(
     client.set_flow_run_state(training.id, Cancelling())
     ended = until_final(client, training)
     assert ended.state.is_cancelled()
+    assert "Cancel" in until_said(client, training, "Finished in state"), "not Running()"
     assert not [proc for proc in running if alive(proc)]
     after = [name for name in open_store(store).list("checkpoints/") if name.endswith("COMMIT.json")]
     assert len(after) == len(before) + 1
