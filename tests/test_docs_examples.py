@@ -21,11 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 from markdown_it import MarkdownIt
 
-from corpusmill.config import parse_recipe
+from corpusmill.config import parse_recipe, parse_section
 from corpusmill.kernels.rules.faults import file_faults
 from corpusmill.readers.outcomes import outcomes
 from mill import cli
 from tests.shared import linked
+from training.config import TrainConfig
 
 pytestmark = pytest.mark.timeout(1800)  # a busy machine; it takes less than two minutes of CPU
 
@@ -151,6 +152,9 @@ def test_settings_that_a_page_shows_are_valid(page: Path, line: int, data: dict)
         assert data.keys() == {"version", "domains", "words", "soft_words", "substrings"}
     elif page.stem == "add-a-rule":  # bounds of a language, for rules that stand elsewhere
         assert data.keys() == {"language"}
+    elif "mixture" in data:
+        stage = {"mixture": {"stage": [{"steps": 1}], **data["mixture"]}}
+        parse_section(TrainConfig, {"name": "x", **data, **stage}, f"{page.name}:{line}", "training config")
     else:
         parse_recipe({"name": "x", "source": {"x": {"kind": "files", "root": "x"}}, **data}, f"{page.name}:{line}")
 
