@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,21 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("logs")
 
 
+LONG = {"long": 96}
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """Datasets with a partition `long` besides, and a config whose second stage has its length, over several epochs."""
+    folder = tmp_path_factory.mktemp("runs")
+    config, uri = folder / "lengths.toml", folder / "store"
+    tiny = CONFIG.read_text()
+    config.write_text(tiny.replace("rope_base = 20_000", "rope_base = 20_000\nseq_len = 96"))
+    assert config.read_text() != tiny
+    made = [publish_dataset(uri, folder / name, name, seed, more=LONG) for name, seed in (("toy", 0), ("other", 50))]
+    return Toy(str(uri), made[0], made[1], config)
+
+
 @pytest.fixture(scope="module")
 def unbroken(toy: Toy, logs: Path) -> Attempt:
     """Two ranks, DDP, from start to end."""
@@ -143,12 +158,12 @@ def test_killed_run_resumes_with_the_same_batches_and_losses(unbroken: Attempt, 
     spec = toy.spec('name="killed"')
     folder, before = logs / f"{spec.run_id}.1", descendants([os.getpid()])
     with (
-        at_step(folder, 13, lambda pid: os.kill(pid, signal.SIGKILL)),
+        at_step(folder, 33, lambda pid: os.kill(pid, signal.SIGKILL)),
         pytest.raises(Unavailable, match="killed by SIGKILL"),
     ):
         launch.launch(spec, nproc=2, log_dir=logs)
     broken = metrics(folder)
-    assert 13 <= max(broken) < STEPS
+    assert 33 <= max(broken) < STEPS
     assert descendants([os.getpid()]) <= before
     # Left-overs of a save that was cut off: without COMMIT.json there is no checkpoint.
     toy.open().create(f"checkpoints/{spec.run_id}/00000039/{'0' * 64}", b"half")
@@ -167,10 +182,10 @@ def test_killed_run_resumes_with_the_same_batches_and_losses(unbroken: Attempt, 
 
 
 def test_other_numbers_of_ranks_and_modes_go_on_with_the_same_batches_on_s3(
-    unbroken: Attempt, s3_uri: str, logs: Path
+    unbroken: Attempt, toy: Toy, s3_uri: str, logs: Path
 ) -> None:
-    """Two ranks, asked to stop; one rank with shards, asked to stop; two ranks to the end."""
-    toy = Toy(s3_uri, publish_dataset(s3_uri, logs / "s3"), "")
+    """Two ranks, asked to stop; one with shards, asked to stop in the stage of another length; two to the end."""
+    toy = replace(toy, uri=s3_uri, manifest=publish_dataset(s3_uri, logs / "s3", more=LONG), other="")
     assert toy.manifest == unbroken.spec.manifest
     spec = toy.spec('name="elastic"')
     script = (
@@ -179,7 +194,7 @@ def test_other_numbers_of_ranks_and_modes_go_on_with_the_same_batches_on_s3(
         "train_ref(open_store(sys.argv[1]), 'toy', sys.argv[2], ['name=\"elastic\"'], log_dir=Path(sys.argv[3]))"
     )
     # As a flow does it: the launching process is cancelled, the ranks save and end with it.
-    launcher = subprocess.Popen([sys.executable, "-c", script, toy.uri, str(CONFIG), str(logs)])
+    launcher = subprocess.Popen([sys.executable, "-c", script, toy.uri, str(toy.config), str(logs)])
     ranks: list[Any] = []
 
     def cancel(pid: int) -> None:
@@ -199,10 +214,10 @@ def test_other_numbers_of_ranks_and_modes_go_on_with_the_same_batches_on_s3(
     one = ['name="elastic"', 'run.mode="fsdp2"', "run.nproc=1"]
     assert toy.spec(*one).run_id == spec.run_id
     with (
-        torchrun_stopped_at(logs / f"{spec.run_id}.2", max(first) + 5),
+        torchrun_stopped_at(logs / f"{spec.run_id}.2", max(first) + 25),
         pytest.raises(Incomplete, match=rf"was stopped at step \d+ of {STEPS}") as incomplete,
     ):
-        train_ref(toy.open(), "toy", CONFIG, one, log_dir=logs)
+        train_ref(toy.open(), "toy", toy.config, one, log_dir=logs)
     assert incomplete.value.exit_code == 6
     second = metrics(logs / f"{spec.run_id}.2")
     third = train(spec, logs, claim=3)
@@ -218,7 +233,7 @@ def test_other_numbers_of_ranks_and_modes_go_on_with_the_same_batches_on_s3(
 
 def test_finished_run_is_not_trained_again(unbroken: Attempt, toy: Toy, logs: Path) -> None:
     began = time.monotonic()
-    again = train_ref(toy.open(), "toy", CONFIG, log_dir=logs)
+    again = train_ref(toy.open(), "toy", toy.config, log_dir=logs)
     assert time.monotonic() - began < 5
     assert again["outcome"] == "finished before"
     assert again["loss_last"] == unbroken.result.facts["loss_last"]
@@ -243,7 +258,7 @@ def test_resume_refuses_what_the_checkpoint_was_not_made_of(
     unbroken: Attempt, toy: Toy, logs: Path, overrides: list[str], dataset: str, noun: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        train_ref(toy.open(), dataset, CONFIG, overrides, unbroken.spec.run_id, log_dir=logs)
+        train_ref(toy.open(), dataset, toy.config, overrides, unbroken.spec.run_id, log_dir=logs)
     spec = toy.spec(*overrides, manifest=toy.other if dataset == "other" else None)
     ours = {"manifest": spec.manifest, "mixture": spec.plan.digest, "model": spec.identities["model_sha256"]}[noun]
     commit = commits.find(toy.open(), unbroken.spec.run_id)

@@ -14,18 +14,21 @@ CONFIG = Path(__file__).with_name("tiny.toml")
 
 @dataclass(frozen=True)
 class Toy:
-    """A store with the datasets `toy` and `other`."""
+    """A store with the datasets `toy` and `other`, and the config that its runs have."""
 
     uri: str
     manifest: str
     other: str
+    config: Path = CONFIG
 
     def open(self) -> Store:
         return open_store(self.uri)
 
     def spec(self, *overrides: str, manifest: str | None = None) -> RunSpec:
         digest = manifest or self.manifest
-        return RunSpec(self.uri, "toy" if digest == self.manifest else "other", digest, config(*overrides))
+        return RunSpec(
+            self.uri, "toy" if digest == self.manifest else "other", digest, load_train_config(self.config, overrides)
+        )
 
 
 def config(*overrides: str) -> TrainConfig:
