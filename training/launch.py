@@ -99,6 +99,7 @@ def launch(
         for begin in (run.parent, run.origin.checkpoint if run.origin else None):
             if begin:
                 hold(store, begin, run.run_id)
+        run.record(store)
         run.write(folder / "run.json", number, scratch.folder)
         say = on_line or (lambda line: None)
         with claims.beating(store, run.run_id, number), _terminable(), _hashed(run, store) as damage:

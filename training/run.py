@@ -7,6 +7,7 @@ whoever has it, and is trained once. Ranks, mode and micro-batch are not in it: 
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,13 +17,16 @@ from typing import Any
 from corpusmill.canonical import digest_of
 from corpusmill.config import parse_section
 from corpusmill.dataset.manifest import HELDOUT, Manifest, PackedShard, open_manifest
-from corpusmill.errors import NotFound
+from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store import Store, open_store
+from corpusmill.store.receipts import seal, unseal
 from corpusmill.tokens.order import Plan
 from training import commits
 from training.config import TrainConfig, plan_of
 from training.datasets import joined, others
 from training.origin import Origin, origin_of
+
+_RUN_ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,38 @@ class RunSpec:
         }
         path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
+    def record(self, store: Store) -> None:
+        """Keep in the store what the run id stands for, so that questions about the run need its id alone."""
+        facts = {
+            "dataset": self.dataset,
+            "manifest": self.manifest,
+            "config": self.config.what(),
+            "parent": self.parent,
+        }
+        store.put(_recorded_at(self.run_id), seal(facts | self.start))
+
+    @staticmethod
+    def recorded(store: Store, run_id: str) -> RunSpec:
+        """What `record` kept.
+
+        Raises:
+            NotFound: there is no such run. CheckFailed: the record is damaged, or of a version with another order.
+        """
+        name = _recorded_at(run_id)
+        if not _RUN_ID.fullmatch(run_id) or not store.exists(name):
+            raise NotFound(
+                f"run {run_id!r} is not recorded in {store.uri}",
+                "a run id is 16 hex digits; runs of `mill train` are recorded from this version on",
+                "List the runs of a dataset: `mill lineage REF`.",
+            )
+        value = unseal(store.get(name), name)
+        config = parse_section(TrainConfig, value["config"], name, "training config")
+        origin = Origin.from_json(value.get("origin"))
+        spec = RunSpec(store.uri, value["dataset"], value["manifest"], config, value["parent"], origin)
+        if spec.run_id != run_id:
+            raise CheckFailed(f"{name} does not say what run {run_id} is", f"what it says is run {spec.run_id}")
+        return spec
+
     @staticmethod
     def read(path: Path) -> tuple[RunSpec, int, Path]:
         """What `write` wrote: the run, the number of its claim, the folder for what is temporary."""
@@ -150,6 +186,10 @@ class RunSpec:
         origin = Origin.from_json(value.get("origin"))
         spec = RunSpec(value["store"], value["dataset"], value["manifest"], config, value["parent"], origin)
         return spec, int(value["claim"]), Path(value["scratch"])
+
+
+def _recorded_at(run_id: str) -> str:
+    return f"runs/{run_id}/run.json"
 
 
 def resuming(spec: RunSpec, ref: str) -> RunSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -87,9 +88,9 @@ def _partition(store: Store, folder: Path, docs: Sequence[np.ndarray], seq_len: 
         path = folder / f"tokens-{s}"
         payload = write_tokens(path, rows, seq_len)
         sizes = [len(doc) for doc in part]
-        docs_table = pa.table(
-            [[bytes(16)] * len(part), sizes, [4 * n for n in sizes], [None] * len(part)], schema=PACK_DOCS
-        )
+        ids = [hashlib.sha256(f"{s} {i} {doc.tolist()}".encode()).digest()[:16] for i, doc in enumerate(part)]
+        urls = [f"https://toy.example/{doc_id.hex()[:8]}" for doc_id in ids]
+        docs_table = pa.table([ids, sizes, [4 * n for n in sizes], urls], schema=PACK_DOCS)
         rows_table = pa.table([lengths, refs], schema=PACK_ROWS)
         ends = np.cumsum([len(row) for row in lengths])
         drafts: dict[str, Draft] = {
