@@ -49,3 +49,13 @@ def test_a_wish_that_cannot_be_met_fails_with_our_message(
     failed = until_final(client, run("train/demo", manifest="no-such-dataset", config=training_config(6), store=store))
     assert failed.state.is_failed()
     assert "no-such-dataset" in failed.state.message
+    wish = {
+        "manifest": "toy",
+        "config": training_config(6),
+        "store": store,
+        "from_checkpoint": "0" * 16,
+        "moments": True,
+    }
+    failed = until_final(client, run("train/demo", **wish))
+    assert failed.state.is_failed()
+    assert f"no committed checkpoint {'0' * 16}" in failed.state.message
