@@ -114,6 +114,51 @@ def items(wanted: Wanted, config: Decontaminate) -> list[tuple[str, str]]:
     return list(found.items())
 
 
+@dataclass(frozen=True)
+class Question:
+    """An item with answers to choose from; `answer` is the number of the right one."""
+
+    id: str
+    text: str
+    choices: tuple[str, ...]
+    answer: int
+
+
+def questions(name: str) -> list[Question]:
+    """The items of a registered benchmark (a file in recipes/benchmarks, or a path) with their answers.
+
+    Raises:
+        NotFound: there is no such benchmark. UsageError: it has no choices, or a row is no such item.
+        Unavailable: its file cannot be read.
+    """
+    path = find_file(name, FOLDER, ".toml", "benchmark")
+    benchmark = read_section(Benchmark, path, (), "benchmark")
+    if benchmark.choices is None or benchmark.answer is None:
+        raise UsageError(
+            f"benchmark {benchmark.name!r} is not of multiple choice",
+            f"{path} does not say which fields hold the answers and the right one",
+            "Give it `choices` and `answer`, or evaluate on another one.",
+        )
+    file = folder(Decontaminate()) / benchmark.file
+    wanted = benchmark.model_copy(update={"fields": (*benchmark.fields, benchmark.choices, benchmark.answer)})
+    rows = _parquet_rows(file, wanted) if _format(benchmark) == "parquet" else _json_rows(file, wanted)
+    return [_question(row, number, benchmark, file) for number, row in rows]
+
+
+def _question(row: Mapping[str, Any], number: int, benchmark: Benchmark, file: Path) -> Question:
+    name = str(number if row.get(benchmark.id) is None else row[benchmark.id])
+    choices, answer = row[str(benchmark.choices)], row[str(benchmark.answer)]
+    good = isinstance(choices, list) and len(choices) > 1 and all(isinstance(c, str) and c for c in choices)
+    right = choices.index(answer) if good and answer in choices else answer
+    if not good or not isinstance(right, int) or isinstance(right, bool) or not 0 <= right < len(choices):
+        raise UsageError(
+            f"{file}: item {name!r} of benchmark {benchmark.name!r} is not of multiple choice",
+            f"expected texts in {benchmark.choices!r}, and one of them or its number in {benchmark.answer!r}",
+            "Check the benchmark's `choices` and `answer`.",
+        )
+    return Question(name, "\n".join(_text(row[field]) for field in benchmark.fields), tuple(choices), right)
+
+
 def _json_rows(path: Path, benchmark: Benchmark) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, line in enumerate(_bytes_of(path).split(b"\n"), 1):  # never splitlines: items hold U+2028
         if not line.strip():

@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "batch": ("mill.questions:batch", "Show what a step of training reads: documents, addresses, shards, text."),
     "trace": ("mill.questions:trace", "Show which steps read a document, and which checkpoints have seen it."),
     "sample": ("mill.trained:sample", "Let a trained model continue a text."),
+    "evaluate": ("mill.trained:evaluate", "Measure a trained model on held-out text and on benchmarks."),
     "up": ("mill.platform:up", "Start server, pools, deployments and workers, and leave them running."),
     "down": ("mill.platform:down", "Stop what `up` started: workers first, then the server."),
     "status": ("mill.platform:status", "Show what is running, and where."),

@@ -49,9 +49,9 @@ def train(
         lines.append(f"loss       {result['loss_first']:.4f} at the start, {result['loss_last']:.4f} at the end")
     if result.get("heldout_after") is not None:
         few = _few(options.dataset(f"{result['name']}@{result['manifest']}").manifest)
-        lines.append(
-            f"held-out   {result['heldout_before']:.4f} bits per byte before, {result['heldout_after']:.4f} after{few}"
-        )
+        clean = result.get("heldout_clean_after")
+        after = f"{result['heldout_after']:.4f} after" + ("" if clean is None else f" ({clean:.4f} of the clean)")
+        lines.append(f"held-out   {result['heldout_before']:.4f} bits per byte before, {after}{few}")
     lines.append(f"checkpoint {result['checkpoint'] or 'none'}")
     lines.append(f"dataset    {result['name']}@{result['manifest']}")
     lines += [f"damaged    {name} could not be loaded and was passed over" for name in result.get("damaged", ())]

@@ -137,6 +137,11 @@ class Run(Section):
     keep_every: int = where(
         0, ge=0, description="With keep_last: those whose step is a multiple of this stay too. 0: none of them."
     )
+    evaluate_every: int = where(
+        0,
+        ge=0,
+        description="Steps between evaluations on held-out text, kept in the metrics; 0: only before and after.",
+    )
     threads: int = where(1, ge=1, description="CPU threads per rank.")
 
 

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from corpusmill import errors, extras
+from corpusmill.dataset import overlap
+from corpusmill.dataset.manifest import HELDOUT
 from corpusmill.errors import Incomplete, MillError, Unavailable, UsageError
 from corpusmill.places import python_environment
 from corpusmill.processes import supervise
@@ -34,6 +36,7 @@ from training.config import load_train_config
 from training.datasets import pinned
 from training.retention import hold
 from training.run import RunSpec, resuming, starting_from
+from training.seen import trained_on
 
 GRACE_S = 20.0
 """From SIGTERM to SIGKILL: less than the 30 s that a Prefect worker waits for a cancelled flow."""
@@ -103,6 +106,7 @@ def launch(
         run.write(folder / "run.json", number, scratch.folder)
         say = on_line or (lambda line: None)
         with claims.beating(store, run.run_id, number), _terminable(), _hashed(run, store) as damage:
+            _screened(run, store, say)
             result = _supervised(run, nproc, folder, cache, damage, say, timeout_s, stall_s)
         if result["outcome"] == "finished":
             claims.finish(store, run.run_id, result)
@@ -114,6 +118,17 @@ def launch(
         finally:
             claims.release(store, run.run_id, number, (_result(folder) or {"outcome": "failed"})["outcome"])
             scratch.close()
+
+
+def _screened(run: RunSpec, store: Store, say: Callable[[str], None]) -> None:
+    """See which held-out documents share a 13-gram with what is trained on: once a dataset, for all its runs."""
+    held = run.facts.partitions.get(HELDOUT)
+    if not held or not held.sequences:
+        return
+    seen = trained_on(store, run.manifest, run.origin.to_json() if run.origin else None)
+    if overlap.found(store, run.facts, seen) is None:
+        say("searching text to train on for what is held out, once for this dataset")
+        overlap.shared(store, run.facts, seen)
 
 
 def _supervised(

@@ -25,18 +25,20 @@ import torch.distributed as dist
 from torch import nn
 
 import corpusmill
+from corpusmill.dataset import overlap
 from corpusmill.errors import CheckFailed, MillError
 from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
 from corpusmill.store.scratch import process_scratch
 from training import checkpoint, commits, parallel
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
-from training.evaluate import Heldout, has_heldout, nll
+from training.evaluate import Bits, Heldout, has_heldout, nll
 from training.origin import Origin
 from training.parallel import Ranks
 from training.rates import rate
 from training.retention import Retention, sweep
 from training.run import RunSpec
+from training.seen import trained_on
 from training.timers import StepTimes, Stopwatch, verdict
 
 LINE_EVERY_S = 1.0
@@ -85,7 +87,8 @@ class Trainer:
         self.watch.hooked = parallel.on_gradients(self.model, self.watch.ready)
         self._restore()
         if self.progress.step == 0:
-            self.progress = replace(self.progress, heldout_before=self._evaluate())
+            before = self._evaluate()
+            self.progress = replace(self.progress, heldout_before=before.all if before else None)
         outcome = "finished"
         while self.progress.step < plan.steps:
             if not self._step():
@@ -104,7 +107,8 @@ class Trainer:
             **self.spec.start,
             "steps": plan.steps,
             **asdict(self.progress),
-            "heldout_after": after,
+            "heldout_after": after.all if after else None,
+            "heldout_clean_after": after.clean if after else None,
             "checkpoint": self.saved,
             "damaged": sorted(self.damaged),
             "world_size": self.ranks.world_size,
@@ -205,9 +209,11 @@ class Trainer:
                 "Lower optim.lr or raise optim.warmup_steps.",
             )
         self._beat()
+        every = self.spec.config.run.evaluate_every
+        bits = self._evaluate() if every and self.progress.step % every == 0 else None
         if self.ranks.rank:
             return
-        line = {
+        line: dict[str, object] = {
             "step": self.progress.step,
             "loss": mean,
             "lr": lr,
@@ -215,6 +221,8 @@ class Trainer:
             "tokens": counted,
             "batch": digest,
         }
+        if bits is not None:
+            line |= {"heldout": bits.all, "heldout_clean": bits.clean}
         self._lines.append(json.dumps(line | {"ranks": [asdict(t) for t in times]}))
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(self._lines[-1] + "\n")
@@ -271,12 +279,12 @@ class Trainer:
         except MillError as err:
             self._say(f"WARNING: older checkpoints stay: {err.what}", now=True)
 
-    def _evaluate(self) -> float | None:
+    def _evaluate(self) -> Bits | None:
         if self.heldout is None:
             return None
         stage, _ = self.spec.plan.stage_at(max(0, self.progress.step - 1))
         bits = self.heldout.bits_per_byte(self.model, stage.rope_base, self.ranks, self._beat)
-        self._say(f"held-out {bits:.4f} bits per byte after step {self.progress.step}", now=True)
+        self._say(f"held-out {bits} after step {self.progress.step}", now=True)
         return bits
 
     def _beat(self) -> None:
@@ -305,8 +313,15 @@ def _trainer(spec: RunSpec, claim: int, folder: Path, scratch: Path, ranks: Rank
         model,
         parallel.optimizer_of(model, spec.config),
         Loader(store, manifest, spec.plan),
-        Heldout(store, manifest, spec.config) if has_heldout(manifest) else None,
+        _heldout(spec, store) if has_heldout(manifest) else None,
     )
+
+
+def _heldout(spec: RunSpec, store: Store) -> Heldout:
+    """What is held out; which of it is clean the launcher has found out before."""
+    seen = trained_on(store, spec.manifest, spec.origin.to_json() if spec.origin else None)
+    known = overlap.found(store, spec.facts, seen)
+    return Heldout(store, spec.facts, spec.config, overlap.shared(store, spec.facts, seen) if known else None)
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

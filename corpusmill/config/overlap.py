@@ -23,6 +23,8 @@ class Benchmark(Section):
         None, description="Licence of the set; shown in manifest and report, no effect on the screen."
     )
     source: str | None = Field(None, description="Origin of the set; shown like the licence.")
+    choices: str | None = where(None, description="Field with a list of answers; for `mill evaluate --benchmark`.")
+    answer: str | None = where(None, description="Field with the right one of them: its text, or its number from 0.")
     ngram: int | None = Field(None, ge=5, le=50, description="If absent, decontaminate.ngram.")
     exact_words: int | None = Field(None, ge=0, le=50, description="If absent, decontaminate.exact_words.")
     min_share: Share | None = Field(None, description="If absent, decontaminate.min_share.")
