@@ -2,7 +2,7 @@
 
 They are pinned before anything starts: the REF becomes the whole digest, so that every rank and every attempt reads the
 same rows, and plan, run id and checkpoints name them. The run's own dataset gives the tokenizer and the held-out text;
-what the others hold is not screened against that text again. Needs no torch.
+held-out documents that share a 13-gram with what the others hold are flagged in evaluations. Needs no torch.
 """
 
 from __future__ import annotations

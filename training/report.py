@@ -27,7 +27,7 @@ from training.choices import answers
 from training.data import Batch, Partition
 from training.evaluate import Documents, Scores, scores
 from training.model import Layout
-from training.seen import trained_on
+from training.seen import datasets_of, trained_on
 from training.trained import Trained
 
 ROW_TOKENS = 8192
@@ -96,7 +96,7 @@ def _heldout(store: Store, trained: Trained, digest: str, manifest: Manifest) ->
             "Build that dataset with the model's tokenizer (pack.tokenizer), or evaluate on another.",
         )
     facts = trained.commit.facts
-    shared = overlap.shared(store, manifest, trained_on(store, str(facts["manifest_sha256"]), facts.get("origin")))
+    shared = overlap.shared(store, manifest, trained_on(store, datasets_of(facts), facts.get("origin")))
     documents, partition = Documents.of(store, manifest), Partition(store, part)
     rows = np.arange(part.sequences)
     found = scores(documents, partition, rows, lambda b: _losses(trained, b), max(1, ROW_TOKENS // part.seq_len))

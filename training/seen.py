@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corpusmill.dataset.manifest import Manifest, open_manifest
@@ -10,15 +10,21 @@ from corpusmill.store import Store
 from training import commits
 
 
-def trained_on(store: Store, manifest: str, origin: Mapping[str, Any] | None) -> list[Manifest]:
+def trained_on(store: Store, datasets: Sequence[str], origin: Mapping[str, Any] | None) -> list[Manifest]:
     """The datasets, the newest first.
 
     Args:
-        manifest: digest of the run's own dataset.
+        datasets: digests of those that the run itself draws from.
         origin: of the run, as COMMIT.json has it.
     """
-    digests = [manifest]
+    digests = list(datasets)
     while origin:
-        digests.append(str(origin["manifest"]))
-        origin = commits.read(store, str(origin["checkpoint"])).facts.get("origin")
+        facts = commits.read(store, str(origin["checkpoint"])).facts
+        digests += datasets_of(facts)
+        origin = facts.get("origin")
     return [open_manifest(store, digest) for digest in dict.fromkeys(digests)]
+
+
+def datasets_of(facts: Mapping[str, Any]) -> list[str]:
+    """Digests of the datasets that a checkpoint's own run draws from."""
+    return [str(digest) for digest in facts.get("manifests", [facts["manifest_sha256"]])]

@@ -25,7 +25,7 @@ from corpusmill.kernels.gather import IGNORED
 from mill import cli
 from tests.training.packed import publish_dataset, word
 from tests.training.toy import Toy
-from training import launch
+from training import launch, seen
 from training.choices import answers
 from training.loop import _trainer
 from training.model import Layout
@@ -205,3 +205,14 @@ def test_another_tokenizer_is_refused(own: Toy, trained: Trained, tmp_path: Path
     other = publish_dataset(own.uri, tmp_path / "m", "strange", count=20, tokenizer=b"{ }")
     with pytest.raises(Refused, match="another tokenizer"):
         evaluate(own.open(), trained, other, open_manifest(own.open(), other))
+
+
+def test_every_dataset_that_is_trained_on_is_searched(own: Toy, tmp_path: Path) -> None:
+    """A second dataset holds, to train on, what the first one holds out."""
+    store, first = own.open(), open_manifest(own.open(), own.manifest)
+    digest = publish_dataset(own.uri, tmp_path / "m", "copy", made=lambda count, seed: walks(12, 2), count=12)
+    both = [first, open_manifest(store, digest)]
+    assert overlap.shared(store, first, both) > overlap.shared(store, first, [first])
+    assert overlap.found(store, first, both[::-1]) == overlap.found(store, first, both)
+    spec = own.spec(f"mixture.stage=[{{steps=1, weights={{crawl=1, '{digest}:books'=1}}}}]", "mixture.max_epochs=99")
+    assert seen.trained_on(store, spec.manifests, None) == both
