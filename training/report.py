@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import torch
 
 from corpusmill import benchmarks, schema
-from corpusmill.canonical import digest_of
+from corpusmill.canonical import sha256
 from corpusmill.dataset import overlap
 from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.errors import NotFound, Refused
@@ -70,14 +70,16 @@ def evaluate(
         **_heldout(store, trained, digest, manifest),
         "benchmarks": {name: _accuracy(trained, questions) for name, questions in asked},
     }
-    mark = f".{digest_of([list(names), items])[:8]}" if names else ""
-    document["stored"] = f"{_place(trained, digest)}{mark}.json"
-    store.create(document["stored"], seal(document))  # the first result counts: another machine's last bits may differ
-    return document
+    data = seal(document)
+    return document | {"stored": _keep(store, trained, digest, data, "json")}
 
 
-def _place(trained: Trained, digest: str) -> str:
-    return f"runs/{trained.run_id}/evaluation.{trained.commit.step:08d}.{digest[:16]}"
+def _keep(store: Store, trained: Trained, digest: str, data: bytes, suffix: str) -> str:
+    """Store a result under the run; its name."""
+    place = f"runs/{trained.run_id}/evaluation.{trained.commit.step:08d}.{digest[:16]}"
+    name = f"{place}.{sha256(data)[:8]}.{suffix}"
+    store.put(name, data)
+    return name
 
 
 def _heldout(store: Store, trained: Trained, digest: str, manifest: Manifest) -> dict[str, Any]:
@@ -103,8 +105,7 @@ def _heldout(store: Store, trained: Trained, digest: str, manifest: Manifest) ->
     sources = _sources(store, manifest)
     names = np.array([sources[number] for number in documents.shard.tolist()], object)
     dirty = np.array([one in shared for one in documents.ids], bool)
-    stored = f"{_place(trained, digest)}.parquet"
-    store.create(stored, _table(documents, found, names, dirty))
+    stored = _keep(store, trained, digest, _table(documents, found, names, dirty), "parquet")
     every = np.ones(len(names), bool)
     return {
         "all": _figures(found, every, dirty),
