@@ -161,6 +161,9 @@ class TrainConfig(Section):
     optim: Optim = Optim()
     mixture: Mixture
     heldout_sequences: int = Field(0, ge=0, description="Number of held-out sequences to evaluate; 0: all.")
+    exclude: str | None = where(
+        None, description="File of doc ids, one a line: their labels give no gradient. The run id has its content."
+    )
     run: Run = Run()
 
     def model_digest(self, vocab_size: int) -> str:

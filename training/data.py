@@ -39,12 +39,14 @@ class Batch:
         labels: int64[n, seq_len], IGNORED where nothing is to be predicted.
         piece_row: int64[p], the row of each document piece, ascending.
         piece_length: int64[p], its tokens of input; padding is a piece at a row's end, so each row sums to seq_len.
+        withheld: labels that were taken out (training/excluded.py) and count all the same.
     """
 
     rows: Ints
     labels: Ints
     piece_row: Ints
     piece_length: Ints
+    withheld: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,8 +58,8 @@ class Batch:
 
     @property
     def counted(self) -> int:
-        """Labels that count."""
-        return int(np.count_nonzero(self.labels != IGNORED))
+        """Labels that the loss is divided by."""
+        return int(np.count_nonzero(self.labels != IGNORED)) + self.withheld
 
     @property
     def lengths(self) -> list[list[int]]:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from corpusmill.store.scratch import Scratch
 from training import claims, commits
 from training.config import load_train_config
 from training.datasets import pinned
+from training.excluded import kept_list
 from training.retention import hold
 from training.run import RunSpec, resuming, starting_from
 from training.seen import trained_on
@@ -331,6 +332,11 @@ def train_ref(
     name, digest = store.resolve(ref)
     config = pinned(store, load_train_config(config_path, overrides), digest)
     spec = RunSpec(store.uri, name, digest, config)
+    if config.exclude is not None:
+        listed, number, elsewhere = kept_list(store, Path(config.exclude), spec.facts)
+        spec = replace(spec, excluded=listed)
+        said = f"; {elsewhere:,} of the list are not in the data" if elsewhere else ""
+        (on_line or (lambda line: None))(f"{number:,} documents excluded: {listed[:16]}{said}")
     if resume is not None:
         spec = resuming(spec, resume)
     if origin is not None:

@@ -33,6 +33,7 @@ from corpusmill.store.scratch import process_scratch
 from training import checkpoint, commits, parallel
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Bits, Heldout, has_heldout, nll
+from training.excluded import Excluded
 from training.origin import Origin
 from training.parallel import Ranks
 from training.rates import rate
@@ -70,6 +71,7 @@ class Trainer:
     optimizer: torch.optim.Optimizer
     loader: Loader
     heldout: Heldout | None
+    excluded: Excluded | None = None
     progress: Progress = Progress()
     saved: str | None = None
     saved_step: int = 0
@@ -156,6 +158,8 @@ class Trainer:
         watch, step, world = self.watch, self.progress.step, self.ranks.world_size
         watch.start()
         batch = self.loader.batch(step, self.ranks.rank, world)
+        if self.excluded:
+            batch = self.excluded.taken_out(batch, step, self.ranks.rank, world)
         watch.input_done()
         counted, stopping = parallel.sums(batch.counted, self.stopping)
         if stopping:
@@ -314,6 +318,7 @@ def _trainer(spec: RunSpec, claim: int, folder: Path, scratch: Path, ranks: Rank
         parallel.optimizer_of(model, spec.config),
         Loader(store, manifest, spec.plan),
         _heldout(spec, store) if has_heldout(manifest) else None,
+        Excluded.read(store, spec.excluded, manifest, spec.plan) if spec.excluded else None,
     )
 
 

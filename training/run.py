@@ -39,6 +39,7 @@ class RunSpec:
         config: the training config.
         parent: name of another run's checkpoint to go on from (`checkpoints/<run id>/<step>`); None: from the start.
         origin: the checkpoint whose weights it starts with, at step 0; None: new ones.
+        excluded: sha256 of the list of documents whose labels are taken out (training/excluded.py); None: of none.
     """
 
     store: str
@@ -47,6 +48,7 @@ class RunSpec:
     config: TrainConfig
     parent: str | None = None
     origin: Origin | None = None
+    excluded: str | None = None
 
     @cached_property
     def facts(self) -> Manifest:
@@ -84,8 +86,9 @@ class RunSpec:
 
     @property
     def start(self) -> dict[str, Any]:
-        """`origin` as it stands in run.json and COMMIT.json; nothing where there is none."""
-        return {"origin": self.origin.to_json()} if self.origin else {}
+        """`origin` and `excluded` as they stand in run.json and COMMIT.json; nothing where there is none."""
+        origin = {"origin": self.origin.to_json()} if self.origin else {}
+        return origin | ({"excluded": self.excluded} if self.excluded else {})
 
     @property
     def vocab_size(self) -> int:
@@ -173,7 +176,8 @@ class RunSpec:
         value = unseal(store.get(name), name)
         config = parse_section(TrainConfig, value["config"], name, "training config")
         origin = Origin.from_json(value.get("origin"))
-        spec = RunSpec(store.uri, value["dataset"], value["manifest"], config, value["parent"], origin)
+        parts = (value["dataset"], value["manifest"], config, value["parent"], origin, value.get("excluded"))
+        spec = RunSpec(store.uri, *parts)
         if spec.run_id != run_id:
             raise CheckFailed(f"{name} does not say what run {run_id} is", f"what it says is run {spec.run_id}")
         return spec
@@ -184,7 +188,8 @@ class RunSpec:
         value = json.loads(path.read_text(encoding="utf-8"))
         config = parse_section(TrainConfig, value["config"], str(path), "training config")
         origin = Origin.from_json(value.get("origin"))
-        spec = RunSpec(value["store"], value["dataset"], value["manifest"], config, value["parent"], origin)
+        parts = (value["dataset"], value["manifest"], config, value["parent"], origin, value.get("excluded"))
+        spec = RunSpec(value["store"], *parts)
         return spec, int(value["claim"]), Path(value["scratch"])
 
 
@@ -205,7 +210,7 @@ def resuming(spec: RunSpec, ref: str) -> RunSpec:
     if commit.facts["run_id"] == spec.run_id:
         return spec
     parent = commits.folder_of(commit.facts["run_id"], commit.step)
-    return RunSpec(spec.store, spec.dataset, spec.manifest, spec.config, parent)
+    return replace(spec, parent=parent)
 
 
 def starting_from(spec: RunSpec, ref: str, moments: bool) -> RunSpec:
