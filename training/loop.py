@@ -30,7 +30,7 @@ from corpusmill.errors import CheckFailed, MillError
 from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
 from corpusmill.store.scratch import process_scratch
-from training import checkpoint, commits, parallel
+from training import checkpoint, commits, parallel, replicas
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Bits, Heldout, has_heldout, nll
 from training.excluded import Excluded
@@ -239,6 +239,7 @@ class Trainer:
 
     def _save(self, reason: str) -> None:
         began = time.perf_counter()
+        replicas.check(self.model, self.optimizer, self.progress.step)
         stage, _ = self.spec.plan.stage_at(max(0, self.progress.step - 1))
         facts = {
             **asdict(self.progress),
