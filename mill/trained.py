@@ -34,9 +34,9 @@ def sample(
     from corpusmill import extras
 
     extras.need("train")
-    from training.sample import Draw
-    from training.sample import sample as drawn
-    from training.trained import open_trained
+    from training.use.sample import Draw
+    from training.use.sample import sample as drawn
+    from training.use.trained import open_trained
 
     draw = Draw(temperature, top_k, top_p, seed)
     trained = open_trained(options.open(), checkpoint)
@@ -50,8 +50,8 @@ def export_checkpoint(ref: str, out: Path, options: InStore) -> None:
     from corpusmill import extras
 
     extras.need("train")
-    from training.llama import export
-    from training.trained import open_trained
+    from training.use.llama import export
+    from training.use.trained import open_trained
 
     trained = open_trained(options.open(), ref)
     done = export(trained, out)
@@ -93,8 +93,8 @@ def evaluate(
     extras.need("train")
     if items is not None and items < 1:
         raise UsageError(f"--items {items}", "expected 1 or more")
-    from training.report import evaluate as measured
-    from training.trained import open_trained
+    from training.use.report import evaluate as measured
+    from training.use.trained import open_trained
 
     trained = open_trained(options.open(), checkpoint)
     data = options.dataset(on or trained.dataset)

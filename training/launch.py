@@ -31,13 +31,13 @@ from corpusmill.processes import supervise
 from corpusmill.redact import redacted
 from corpusmill.store import Store
 from corpusmill.store.scratch import Scratch
-from training import claims, commits
+from training.checkpoints import claims, commits
+from training.checkpoints.retention import hold
 from training.config import load_train_config
 from training.datasets import pinned
 from training.excluded import kept_list
-from training.retention import hold
 from training.run import RunSpec, resuming, starting_from
-from training.seen import trained_on
+from training.use.seen import trained_on
 
 GRACE_S = 20.0
 """From SIGTERM to SIGKILL: less than the 30 s that a Prefect worker waits for a cancelled flow."""

@@ -30,17 +30,18 @@ from corpusmill.errors import CheckFailed, MillError
 from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
 from corpusmill.store.scratch import process_scratch
-from training import checkpoint, commits, parallel, replicas
+from training import parallel
+from training.checkpoints import checkpoint, commits, replicas
+from training.checkpoints.retention import Retention, sweep
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Bits, Heldout, has_heldout, nll
 from training.excluded import Excluded
 from training.origin import Origin
 from training.parallel import Ranks
 from training.rates import rate
-from training.retention import Retention, sweep
 from training.run import RunSpec
-from training.seen import trained_on
 from training.timers import StepTimes, Stopwatch, verdict
+from training.use.seen import trained_on
 
 LINE_EVERY_S = 1.0
 

@@ -63,7 +63,7 @@ def _dense_mask(piece: Ints) -> Tensor:
 
 
 class GPT(nn.Module):
-    """The model: the architecture of Llama, q, k, v and gate, up of a block one matrix each (training/llama.py).
+    """The model: the architecture of Llama, q, k, v and gate, up of a block one matrix each (training/use/llama.py).
 
     `forward` gives the loss, so that in training logits never leave it.
     """

@@ -13,8 +13,8 @@ from typing import Any
 from corpusmill.dataset.manifest import Manifest, open_manifest
 from corpusmill.errors import CheckFailed, Refused
 from corpusmill.store import Store
-from training import commits
-from training.commits import Commit
+from training.checkpoints import commits
+from training.checkpoints.commits import Commit
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from corpusmill.dataset.manifest import PackedShard
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.store import Store
 from corpusmill.tokens.tokenizer import Tokenizer
-from training import commits
+from training.checkpoints import commits
 from training.data import Partition, batch_digest
 from training.run import RunSpec
 

@@ -21,7 +21,7 @@ from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store import Store, open_store
 from corpusmill.store.receipts import seal, unseal
 from corpusmill.tokens.order import Plan
-from training import commits
+from training.checkpoints import commits
 from training.config import TrainConfig, plan_of
 from training.datasets import joined, others
 from training.origin import Origin, origin_of

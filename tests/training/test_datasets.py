@@ -15,7 +15,7 @@ from mill import cli
 from tests.training.attempts import attempt
 from tests.training.packed import publish_dataset
 from tests.training.toy import CONFIG, Toy, config
-from training import commits
+from training.checkpoints import commits
 from training.config import plan_of
 from training.data import Loader, Partition
 from training.datasets import joined, pinned

@@ -16,7 +16,8 @@ from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store.receipts import seal
 from tests.training.packed import publish_dataset
 from tests.training.toy import Toy
-from training import commits, launch
+from training import launch
+from training.checkpoints import commits
 from training.loop import _trainer
 from training.parallel import Ranks
 from training.run import RunSpec

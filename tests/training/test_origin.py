@@ -13,7 +13,7 @@ from corpusmill.errors import CheckFailed, NotFound, Refused, UsageError
 from tests.training.attempts import attempt
 from tests.training.packed import publish_dataset
 from tests.training.toy import CONFIG, Toy
-from training import commits
+from training.checkpoints import commits
 from training.launch import train_ref
 from training.loop import _trainer
 from training.parallel import Ranks

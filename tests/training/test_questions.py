@@ -14,7 +14,7 @@ from corpusmill.errors import NotFound, UsageError
 from corpusmill.store import Store
 from mill import cli
 from tests.training.toy import CONFIG, Toy
-from training import commits
+from training.checkpoints import commits
 from training.data import NO_BATCHES, Loader, batch_digest, chained
 from training.questions import BatchRead, batch, runs_on, trace
 from training.run import RunSpec

@@ -24,7 +24,8 @@ from corpusmill.errors import Incomplete, Refused, Unavailable, UsageError
 from corpusmill.processes import descendants, identify
 from tests.training.packed import publish_dataset
 from tests.training.toy import CONFIG, Toy
-from training import claims, commits, launch
+from training import launch
+from training.checkpoints import claims, commits
 from training.launch import Result, train_ref
 from training.run import RunSpec, resuming
 

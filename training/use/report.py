@@ -23,12 +23,12 @@ from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Store
 from corpusmill.store.receipts import seal
-from training.choices import answers
 from training.data import Batch, Partition
 from training.evaluate import Documents, Scores, scores
 from training.model import Layout
-from training.seen import datasets_of, trained_on
-from training.trained import Trained
+from training.use.choices import answers
+from training.use.seen import datasets_of, trained_on
+from training.use.trained import Trained
 
 ROW_TOKENS = 8192
 """Held-out rows are computed together up to this many tokens."""

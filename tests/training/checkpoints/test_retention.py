@@ -11,10 +11,11 @@ import torch
 from corpusmill.errors import Unavailable
 from corpusmill.store import Store, open_store
 from tests.training.toy import Toy
-from training import commits, loop
+from training import loop
+from training.checkpoints import commits
+from training.checkpoints.retention import Retention, hold, sweep
 from training.loop import _trainer
 from training.parallel import Ranks
-from training.retention import Retention, hold, sweep
 
 RUN, OTHER = "00112233aabbccdd", "ffffffffffffffff"
 

@@ -13,7 +13,7 @@ import pytest
 from corpusmill.processes import identify
 from corpusmill.store import Store, open_store
 from corpusmill.store.receipts import seal
-from training import claims
+from training.checkpoints import claims
 
 RUN = "0123456789abcdef"
 
@@ -36,7 +36,7 @@ def test_a_run_has_one_living_attempt(store: Store) -> None:
 
 
 def test_a_dead_process_of_this_machine_is_followed_at_once(store: Store) -> None:
-    code = "import sys; from corpusmill.store import open_store; from training.claims import claim; "
+    code = "import sys; from corpusmill.store import open_store; from training.checkpoints.claims import claim; "
     code += "assert claim(open_store(sys.argv[1]), sys.argv[2]) == 1"
     subprocess.run([sys.executable, "-c", code, store.uri, RUN], check=True)
     assert claims.claim(store, RUN) == 2

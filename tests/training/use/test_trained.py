@@ -16,12 +16,12 @@ from corpusmill.errors import NotFound, Refused, UsageError
 from mill import cli
 from tests.training.packed import VOCAB, word
 from tests.training.toy import Toy
-from training import llama
 from training.loop import _trainer
 from training.model import Layout
 from training.parallel import Ranks
-from training.sample import Draw, choose, sample
-from training.trained import Trained, open_trained
+from training.use import llama
+from training.use.sample import Draw, choose, sample
+from training.use.trained import Trained, open_trained
 
 
 @pytest.fixture(scope="module")

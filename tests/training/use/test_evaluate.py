@@ -25,13 +25,14 @@ from corpusmill.kernels.gather import IGNORED
 from mill import cli
 from tests.training.packed import publish_dataset, word
 from tests.training.toy import Toy
-from training import launch, seen
-from training.choices import answers
+from training import launch
 from training.loop import _trainer
 from training.model import Layout
 from training.parallel import Ranks
 from training.run import RunSpec
-from training.trained import Trained, open_trained
+from training.use import seen
+from training.use.choices import answers
+from training.use.trained import Trained, open_trained
 
 WISH = ('name="evaluated"', "mixture.stage=[{steps=6}]", "run.evaluate_every=3")
 
@@ -200,7 +201,7 @@ def test_registered_benchmarks_of_multiple_choice_are_answered(
 
 
 def test_another_tokenizer_is_refused(own: Toy, trained: Trained, tmp_path: Path) -> None:
-    from training.report import evaluate
+    from training.use.report import evaluate
 
     other = publish_dataset(own.uri, tmp_path / "m", "strange", count=20, tokenizer=b"{ }")
     with pytest.raises(Refused, match="another tokenizer"):

@@ -16,7 +16,7 @@ import torch
 from corpusmill.benchmarks import Question
 from corpusmill.kernels.gather import IGNORED
 from training.model import Layout
-from training.trained import Trained
+from training.use.trained import Trained
 
 ROW_TOKENS = 4096
 """Answers are computed together in rows of about this many tokens, each in a context of its own."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from corpusmill.errors import UsageError
 from training.model import Layout
-from training.trained import Trained
+from training.use.trained import Trained
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import torch
 from corpusmill.errors import CheckFailed, NotFound, UsageError
 from corpusmill.store import Store, open_store
 from tests.training.toy import config
-from training import checkpoint, commits, parallel
+from training import parallel
+from training.checkpoints import checkpoint, commits
 from training.data import NO_BATCHES
 from training.parallel import Ranks
 

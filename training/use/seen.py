@@ -7,7 +7,7 @@ from typing import Any
 
 from corpusmill.dataset.manifest import Manifest, open_manifest
 from corpusmill.store import Store
-from training import commits
+from training.checkpoints import commits
 
 
 def trained_on(store: Store, datasets: Sequence[str], origin: Mapping[str, Any] | None) -> list[Manifest]:

@@ -23,7 +23,7 @@ from corpusmill.errors import Refused, UsageError
 from corpusmill.store.scratch import Scratch
 from training.config import Model
 from training.model import NORM_EPS, count_parameters
-from training.trained import Trained
+from training.use.trained import Trained
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from corpusmill.errors import Refused
 from corpusmill.store import Store
 from corpusmill.store.scratch import Scratch
 from corpusmill.tokens.tokenizer import Tokenizer
-from training import checkpoint, commits
+from training.checkpoints import checkpoint, commits
 from training.config import Model
 from training.model import GPT
 

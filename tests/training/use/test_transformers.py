@@ -14,11 +14,11 @@ import torch
 
 from tests.training.packed import VOCAB
 from tests.training.toy import Toy
-from training import llama
 from training.loop import _trainer
 from training.model import Layout
 from training.parallel import Ranks
-from training.trained import open_trained
+from training.use import llama
+from training.use.trained import open_trained
 
 PROGRAM = """
 import json, sys, torch

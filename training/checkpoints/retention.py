@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from corpusmill.store import Store
-from training import commits
+from training.checkpoints import commits
 
 _FOLDER = re.compile(r"(checkpoints/[0-9a-f]{16}/([0-9]{8})(?:\.[0-9]+)?)/.+")
 

@@ -13,7 +13,8 @@ PROGRAM = """
 import sys, torch, torch.distributed as dist
 from corpusmill.errors import CheckFailed
 from tests.training.toy import config
-from training import parallel, replicas
+from training import parallel
+from training.checkpoints import replicas
 from training.parallel import Ranks
 rank = int(sys.argv[1])
 dist.init_process_group("gloo", store=dist.FileStore(sys.argv[2], 2), rank=rank, world_size=2)
@@ -40,7 +41,7 @@ dist.barrier()
 
 @pytest.mark.timeout(120)
 def test_one_bit_of_one_rank_is_found_by_all(tmp_path: Path) -> None:
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     ranks = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(rank), str(tmp_path / "store")],

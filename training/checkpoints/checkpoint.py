@@ -27,8 +27,8 @@ from torch.optim import Optimizer
 
 from corpusmill.errors import CheckFailed, NotFound
 from corpusmill.store import Store
-from training import commits
-from training.commits import Commit
+from training.checkpoints import commits
+from training.checkpoints.commits import Commit
 from training.parallel import Ranks
 
 
