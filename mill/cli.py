@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("mill.build:export", "Write documents, or the fate of every record, to a file; or a trained model."),
     "lsh": ("mill.lsh:lsh", "Recommend LSH bands and rows, and draw what they find and miss."),
     "train": ("mill.train:train", "Train a model on a dataset."),
+    "runs": ("mill.runs:runs", "List the training runs of a store, or show in what two of them differ."),
     "batch": ("mill.questions:batch", "Show what a step of training reads: documents, addresses, shards, text."),
     "trace": ("mill.questions:trace", "Show which steps read a document, and which checkpoints have seen it."),
     "sample": ("mill.trained:sample", "Let a trained model continue a text."),
