@@ -223,6 +223,16 @@ COLUMNS = pa.schema(
 )
 """Columns of the sources' rows, and what became of them: those that were left out, too."""
 
+COUNTS = pa.schema(
+    [
+        _required("source", pa.string()),
+        _required("count", pa.string()),  # template | not_content | wrong_length | cut_by_crawler | a fault's reason
+        _required("name", pa.string()),  # of the template, or the record's type; empty = of no name, or of rare ones
+        _required("times", pa.int64()),
+    ]
+)
+"""What readers counted beside rows: templates that were dropped, records that are no pages, odd heads, faults."""
+
 LINEAGE = pa.schema(
     [
         _required("stage", pa.string()),

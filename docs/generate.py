@@ -43,6 +43,7 @@ SCHEMAS = {
     "decisions": schema.DECISIONS,
     "rejects": schema.REJECTS,
     "columns": schema.COLUMNS,
+    "counts": schema.COUNTS,
     "reasons": schema.REASONS,
     "lineage": schema.LINEAGE,
     "contamination": schema.CONTAMINATION,

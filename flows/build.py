@@ -41,6 +41,7 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     # Imported here: a supervisor that only registers this flow, and a worker, need neither pyarrow nor numba.
     from corpusmill.config import load_recipe
     from corpusmill.dataset.columns import columns as columns_of
+    from corpusmill.dataset.counts import counts as counts_of
     from corpusmill.store import open_store
     from tasks.chain import build
     from tasks.changed import said
@@ -64,8 +65,9 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     for caution in built.cautions:
         log.warning("%s", caution)
     tag_this_run([manifest_tag(built.digest), f"dataset:{built.name}"])
-    rejects, columns = sample_of_rejects(where, built.manifest), columns_of(where, built.manifest)
-    show_dataset(built.name, built.digest, built.manifest, where.uri, rejects, columns)
+    rejects = sample_of_rejects(where, built.manifest)
+    tables = {"columns": columns_of(where, built.manifest), "counts": counts_of(where, built.manifest)}
+    show_dataset(built.name, built.digest, built.manifest, where.uri, rejects, tables)
     who = announce(built.name, built.digest, where.uri, wanted.train, direct=train)
     run_count, reused = sum(built.units_run.values()), sum(built.units_reused.values())
     log.info("%s@%s: %d units run, %d reused; training: %s", built.name, built.digest, run_count, reused, who)

@@ -46,7 +46,7 @@ def build(
 ) -> None:
     """Build one dataset and publish its manifest. Finished units never run again."""
     wanted, store = _prepared(recipe, set_, workers, create_store, options)
-    from corpusmill.dataset import columns, funnel
+    from corpusmill.dataset import columns, counts, funnel
     from corpusmill.dataset.proofs import near_duplicates
     from corpusmill.typed_json import written
 
@@ -59,6 +59,7 @@ def build(
         record.manifest = built.digest
     units_run, units_reused = (sum(counts.values()) for counts in (built.units_run, built.units_reused))
     rows, own = built.manifest.funnel, columns.columns(store, built.manifest)
+    counted = counts.counts(store, built.manifest)
     partitions = {
         name: {key: getattr(part, key) for key in ("documents", "tokens", "sequences", "text_bytes")}
         for name, part in sorted(built.manifest.partitions.items())
@@ -72,13 +73,14 @@ def build(
             "funnel": written(rows),
             "partitions": partitions,
             "columns": own,
+            "counts": counted,
             "units_run": units_run,
             "units_reused": units_reused,
             "changed": built.changed,
             "notices": built.cautions,
             **record.to_json(),
         },
-        f"{lines}\n\n{near_duplicates(built.manifest)}\n\n{packed}{columns.said(own)}\n"
+        f"{lines}\n\n{near_duplicates(built.manifest)}\n\n{packed}{columns.said(own)}{counts.said(counted)}\n"
         f"{units_run:,} units run, {units_reused:,} reused\n"
         f"{_line(changes(built.changed, 'in the newest dataset before'))}{record.text()}{built.name}@{built.digest}"
         f"{noted(built.cautions)}",

@@ -18,16 +18,18 @@ Ref = Annotated[
 
 def funnel(ref: Ref, /, *, options: InStore = InStore()) -> None:
     """Show how many documents each stage kept, and why the others ended."""
-    from corpusmill.dataset import columns, origins
+    from corpusmill.dataset import columns, counts, origins
     from corpusmill.dataset import funnel as funnels
 
     data = options.dataset(ref)
     lines, found = funnels.rows(data.manifest.funnel), columns.columns(data.store, data.manifest)
+    counted = counts.counts(data.store, data.manifest)
     shown = table(("stage", "documents", "kept", "of all", "bytes kept"), lines, numbers=(1, 2, 3, 4))
     listings = (origins.newest(data.digest, data.store) or {}).get("listings", [])
     listed = "".join(f"\n{line}" for line in ("", *origins.lines(listings)) if listings)
     document = {**funnels.document(data.digest, data.manifest.funnel), "listings": listings, "columns": found}
-    left_out = f"\n{said}" if (said := columns.said(found)) else ""
+    document["counts"] = counted
+    left_out = f"\n{said}" if (said := columns.said(found) + counts.said(counted)) else ""
     options.answer(document, f"{data.short}\n\n{shown}{listed}{left_out}")
 
 

@@ -27,6 +27,7 @@ from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.acquire.listing import reported
 from tasks.acquire.small_files import together
 from tasks.columns import columns_of
+from tasks.counts import counts_of
 from tasks.finished import finished_first
 from tasks.tally import check_funnel, funnel_row
 from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
@@ -225,8 +226,8 @@ def publish(
         its digest and itself.
     """
     made = [receipt for _, _, receipt in receipts]
-    lineage = _lineage(receipts)
-    named = {"lineage": lineage, "columns": columns_of((source, receipt) for receipt in made)}
+    read = [(source, receipt) for receipt in made]
+    named = {"lineage": _lineage(receipts), "columns": columns_of(read), "counts": counts_of(read)}
     unit = stages.INGEST.unit({}, tuple(content_digest(table) for table in named.values()))
     drafts = {name: store.draft_table(table) for name, table in named.items()}
     tables = once(store, unit, lambda: store.commit(unit, drafts)).receipt.outputs

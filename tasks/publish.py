@@ -35,6 +35,7 @@ from corpusmill.tokens.row_group import RowGroup
 from tasks import decide, dedup, extract, limits, stages
 from tasks.acquire import notices
 from tasks.columns import columns_of
+from tasks.counts import counts_of
 from tasks.judge import groups
 from tasks.shards import Shard
 from tasks.tally import check_funnel, funnel_row
@@ -115,15 +116,17 @@ def assemble(recipe: Recipe, parts: Parts, store: Store) -> Manifest:
 def _tables(parts: Parts, rules: RuleSet, store: Store) -> Done:
     lineage, said = _lineage(parts.trail), canonical_json(rules_to_json(rules))
     reasons = _reasons(parts.trail)
-    columns = columns_of((shard.source, shard.documents) for shard in parts.shards)
+    made = [(shard.source, shard.documents) for shard in parts.shards]
+    columns, counts = columns_of(made), counts_of(made)
     config = {"rejects": decide.REJECTS_PER_REASON, "rules": sha256(said), "reasons": content_digest(reasons)}
-    config["columns"] = content_digest(columns)
+    config |= {"columns": content_digest(columns), "counts": content_digest(counts)}
     unit = stages.PUBLISH.unit(config, (content_digest(lineage),))
 
     def work() -> Receipt:
         tables = {
             "columns": store.draft_table(columns),
             "contamination": store.draft_table(_contamination(parts.shards, store)),
+            "counts": store.draft_table(counts),
             "lineage": store.draft_table(lineage),
             "reasons": store.draft_table(reasons),
             "rejects": store.draft_table(_with_keepers(_rejects(parts.shards, store), parts, store)),

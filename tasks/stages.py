@@ -108,8 +108,8 @@ DECIDE = Stage("decide", 5, "Adds the results of deduplication to the decisions 
 TOKENIZER = Stage("tokenizer", 2, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
 PACK = Stage("pack", 4, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
 LEAKS = Stage("leaks", 2, "Compares what was packed to train on with what was packed as held out, over all shards.")
-PUBLISH = Stage("publish", 5, "Writes the tables that the manifest names, and the manifest.")
-INGEST = Stage("ingest", 2, "Writes the lineage of a snapshot's documents, and their manifest.")
+PUBLISH = Stage("publish", 6, "Writes the tables that the manifest names, and the manifest.")
+INGEST = Stage("ingest", 3, "Writes the lineage of a snapshot's documents, and their manifest.")
 
 STAGES = (
     SIZES,

@@ -21,6 +21,8 @@ from corpusmill.dataset.rejects import OWN, plain
 
 SAMPLE_REASONS = 12
 SAMPLE_TEXT = 280
+TABLES = {"columns": "Columns of the sources' rows", "counts": "What readers counted beside rows"}
+"""Further artifacts of a build, and what they say."""
 
 
 def show_dataset(
@@ -29,20 +31,21 @@ def show_dataset(
     manifest: Manifest,
     store_uri: str,
     rejects: Iterable[Mapping[str, Any]],
-    columns: Sequence[Mapping[str, Any]] = (),
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> None:
-    """All artifacts of a finished build: `funnel`, `dataset-card`, `rejects-sample`, `columns` if there are any, and
-    `manifest`.
+    """All artifacts of a finished build: `funnel`, `dataset-card`, `rejects-sample`, `manifest`, and the given
+    tables that have rows.
 
     Args:
         rejects: rows of `schema.REJECTS`; the first of each reason is shown.
-        columns: rows of `schema.COLUMNS`.
+        tables: rows of `schema.COLUMNS` and `schema.COUNTS`, by the keys of `TABLES`.
     """
     create_table_artifact(key="funnel", table=funnel_rows(manifest), description=f"Funnel of {name}@{digest[:12]}")
     create_markdown_artifact(key="dataset-card", markdown=card(manifest, digest))
     create_markdown_artifact(key="rejects-sample", markdown=rejects_sample(rejects))
-    if columns:
-        create_table_artifact(key="columns", table=columns_table(columns), description="Columns of the sources' rows")
+    for key, rows in (tables or {}).items():
+        if rows:
+            create_table_artifact(key=key, table=printable(rows), description=TABLES[key])
     create_link_artifact(
         key="manifest",
         link=manifest_link(store_uri, name, digest),
@@ -61,9 +64,9 @@ def _reasons(row: FunnelRow) -> str:
     return ", ".join(f"{reason} {ended.docs:,}" for reason, ended in row.by_frequency)
 
 
-def columns_table(columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row per column, those that are left out too; what cannot be printed of names and values is a space."""
-    return [{key: plain(value) if isinstance(value, str) else value for key, value in row.items()} for row in columns]
+def printable(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows; what cannot be printed of names and values is a space."""
+    return [{key: plain(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
 def rejects_sample(rejects: Iterable[Mapping[str, Any]]) -> str:

@@ -11,11 +11,16 @@ import pytest
 
 from corpusmill.config import Recipe, parse_recipe
 from corpusmill.dataset.columns import columns, notes
+from corpusmill.dataset.counts import counts
+from corpusmill.dataset.counts import notes as notes_of_counts
 from corpusmill.dataset.rejects import sample, written_out
-from corpusmill.store import Store, open_store
-from flows.run.artifacts import columns_table, rejects_sample
+from corpusmill.store import Receipt, Store, open_store
+from flows.run.artifacts import printable, rejects_sample
+from mill import cli
 from tasks.chain import Built, build
+from tasks.counts import counts_of
 from tasks.queries.export import rows
+from tests.tasks.acquire.test_mediawiki import HEAD, page
 
 RULES = """version = 1
 definition = "datatrove"
@@ -88,6 +93,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Built, Store]:
         (folder / name / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
     sources = {name: {"kind": "jsonl", "root": str(folder / name)} for name in ("pairs", "own")}
     sources["own"]["columns"] = ["n"]  # type: ignore[assignment]
+    (folder / "wiki").mkdir()
+    wiki = [page(1, f"{prose(200)} {{{{stub}}}} {{{{Stub}}}}"), page(2, f"{prose(201)} {{{{stub}}}} {{{{\x7fx|5}}}}")]
+    (folder / "wiki" / "a.xml").write_text(HEAD + "".join(wiki) + "</mediawiki>")
+    sources["wiki"] = {"kind": "mediawiki", "root": str(folder / "wiki")}
     store = open_store(folder / "store", create=True)
     wanted = recipe(folder, sources, deduplicate={"prefer": ["oldest"]})
     return build(wanted, store, lambda stage, fn, units: [fn(unit) for unit in units]), store
@@ -132,7 +141,41 @@ def test_columns_left_out_and_values_without_a_form_are_named(made) -> None:
     said = list(notes(list(found.values())))
     assert "source own: columns left out: left (4 values)" in said
     assert any("1 of 1 values of date cannot be read" in note for note in said)
-    assert len(columns_table(columns(store, built.manifest))) == len(found)
+    assert len(printable(columns(store, built.manifest))) == len(found)
+
+
+def test_templates_that_were_dropped_are_counted_in_the_funnel_by_name(made, capsys) -> None:
+    built, store = made
+    found = counts(store, built.manifest)
+    assert [(row["source"], row["count"], row["name"], row["times"]) for row in found] == [
+        ("wiki", "template", "stub", 3),
+        ("wiki", "template", "\x7fx", 1),
+    ]
+    assert cli.run(["funnel", "rows", "--store", store.uri]) == 0
+    said = "source wiki: 4 templates that were dropped with what they say: stub (3),  x (1)"
+    assert said in capsys.readouterr().out
+    assert cli.run(["funnel", "rows", "--store", store.uri, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"] == found
+    assert "\x7f" not in str(printable(found))
+
+
+def test_rare_names_of_a_count_are_counted_together() -> None:
+    def receipt(counted: dict[str, int]) -> Receipt:
+        facts = {"file": {"counts": counted, "not_content": {"request": 2}}}
+        return Receipt("extract", "k", {}, {}, {}, {}, facts)
+
+    files = [receipt({f"template:{i:04}": 1 + i // 1000 for i in range(1200)}), receipt({"template:": 7, "damaged": 1})]
+    rows = counts_of([("a", file) for file in files]).to_pylist()
+    templates = {row["name"]: row["times"] for row in rows if row["count"] == "template"}
+    assert (len(templates), templates[""], templates["1199"]) == (1001, 7 + 200, 2)
+    assert {(row["count"], row["name"], row["times"]) for row in rows[:2]} == {
+        ("damaged", "", 1),
+        ("not_content", "request", 4),
+    }
+    (said,) = notes_of_counts(rows)
+    assert said.startswith("source a: 1,407 templates")
+    assert said.endswith("1009 (2), others (1,387)")
+    assert counts_of([("a", file) for file in reversed(files)]).to_pylist() == rows
 
 
 def test_b101_the_older_stays_of_each_pair(data_dir: Path, tmp_path: Path) -> None:
