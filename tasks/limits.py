@@ -73,6 +73,8 @@ def _found(read: Sequence[Read], reasons: Counter[str], store: Store) -> Iterato
     yield f"{count:,} records in {len(read):,} files" + (f"; {ended}" if ended else "")
     if first := list(_first(read, store)):
         yield "first faults: " + "; ".join(first)
+    if needs := sorted({plain(name) for _, receipt in read for name in _needs(receipt)}):
+        yield "not unpacked for want of memory: " + "; ".join(needs[:SHOWN])
     if columns := list(_columns(read)):
         yield "columns seen: " + ", ".join(columns)
 
@@ -90,6 +92,12 @@ def _first(read: Sequence[Read], store: Store) -> Iterator[str]:
                 shown += 1
                 if shown == SHOWN:
                     return
+
+
+def _needs(receipt: Receipt) -> Iterator[str]:
+    """What would have taken too much memory to unpack (`FileFacts.too_much`)."""
+    file: Any = receipt.facts["file"]
+    yield from (name.removeprefix("memory:") for name in file.get("counts", {}) if name.startswith("memory:"))
 
 
 def _columns(read: Sequence[Read]) -> Iterator[str]:

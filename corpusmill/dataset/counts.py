@@ -12,6 +12,7 @@ from corpusmill.store import Store
 SHOWN = 10
 SAYS = {
     "template": "templates that were dropped with what they say",
+    "memory": "files or frames that would take too much memory to unpack (pack them again with less)",
     "cut_by_crawler": "pages that the crawler cut (WARC-Truncated)",
     "wrong_length": "records whose stated length is not theirs",
 }

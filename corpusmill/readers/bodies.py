@@ -15,6 +15,7 @@ from typing import Literal
 import brotli
 import zstandard
 
+from corpusmill.readers.frames import window
 from corpusmill.readers.headers import HttpHead, media_type
 
 Reason = Literal["unsupported_encoding", "bad_encoding", "too_large"]
@@ -30,6 +31,8 @@ MAX_RATIO = 1000  # of decoded to encoded bytes; pages reach 100, deflate can re
 RATIO_FREE = 2**20  # decoded bytes that are never too many
 _TEXTS = ("text/html", "text/plain", "application/xhtml+xml")
 _ZSTD_WINDOW = 8 * 2**20  # RFC 9659: what a browser must accept; more is refused by browsers too
+_LARGE_BROTLI, _BROTLI_WINDOW_LOG = 0x11, 24
+"""How a stream of "large window brotli" begins, which is not the web's (RFC 7932 has 2^24 bytes at most)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class Body:
 
 class _Broken(Exception):
     """The stream turns into garbage."""
+
+
+class _TooMuch(_Broken):
+    """Its decoder would take more memory than is given to it."""
 
 
 def decode_body(payload: bytes, http: HttpHead, max_bytes: int) -> Body:
@@ -75,6 +82,8 @@ def decode_body(payload: bytes, http: HttpHead, max_bytes: int) -> Body:
             break
         try:
             decoded, ended = decoder(payload, max_bytes + 1)
+        except _TooMuch:
+            return Body(payload, "too_large")
         except _Broken:
             break
         payload, cut = decoded, cut or not ended
@@ -90,6 +99,8 @@ def _decode_once(payload: bytes, name: str, max_bytes: int) -> Body:
         return Body(payload, None if _MARKUP.match(payload) else "unsupported_encoding")
     try:
         decoded, ended = decoder(payload, max_bytes + 1)
+    except _TooMuch:
+        return Body(payload, "too_large")
     except _Broken:
         if _MARKUP.match(payload):  # the crawler decoded it and left the header
             return Body(payload)
@@ -98,6 +109,8 @@ def _decode_once(payload: bytes, name: str, max_bytes: int) -> Body:
             return Body(payload, "bad_encoding")
         try:
             decoded, ended = instead(payload, max_bytes + 1)
+        except _TooMuch:
+            return Body(payload, "too_large")
         except _Broken:
             return Body(payload, "bad_encoding")
     return Body(b"", "too_large") if len(decoded) > max_bytes else Body(decoded, cut=not ended)
@@ -182,6 +195,8 @@ def _undeflate(payload: bytes, limit: int) -> tuple[bytes, bool]:
 
 
 def _unbrotli(payload: bytes, limit: int) -> tuple[bytes, bool]:
+    if len(payload) > 1 and payload[0] == _LARGE_BROTLI and payload[1] & 0x3F > _BROTLI_WINDOW_LOG:
+        raise _TooMuch
     stream = brotli.Decompressor()
     parts: list[bytes] = []
     size, data = 0, payload
@@ -201,9 +216,10 @@ def _unbrotli(payload: bytes, limit: int) -> tuple[bytes, bool]:
 def _unzstd(payload: bytes, limit: int) -> tuple[bytes, bool]:
     if not payload.startswith(_ZSTD_MAGIC):
         raise _Broken
-    with zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
-        payload, read_across_frames=True
-    ) as stream:
+    most = max(_ZSTD_WINDOW, limit)  # a page whose length is known has a window of that length
+    if window(payload) > most:
+        raise _TooMuch
+    with zstandard.ZstdDecompressor(max_window_size=most).stream_reader(payload, read_across_frames=True) as stream:
         try:
             data = stream.read(limit)
             whole = zstandard.frame_content_size(payload)

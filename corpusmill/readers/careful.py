@@ -35,6 +35,8 @@ def is_content(record: RawRecord, facts: FileFacts) -> bool:
     """Whether a record holds content or nobody can say; else it is counted. What is wrong with it is noted."""
     if record.fault in ("truncated", "damaged"):
         facts.fault(record.offset, record.fault)
+    if record.needs:
+        facts.too_much(record.needs)
     if record.wrong_digest:
         facts.fault(record.offset, "wrong_digest")
     if record.type in CONTENT_TYPES or (record.type == "unknown" and record.fault):
@@ -54,7 +56,7 @@ def _unit_records(unit: Member | Junk, reading: Reading) -> Iterator[RawRecord]:
         yield _Record(unit, unit.offset if unit.compressed else unit.tell(), index, reading).read()
         index += unit.compressed
     if index == 0 and unit.compressed and unit.fault:
-        yield RawRecord(unit.offset, 0, "unknown", fault=unit.fault)
+        yield RawRecord(unit.offset, 0, "unknown", fault=unit.fault, needs=unit.needs)
 
 
 class _Record:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import zstandard
 
+from corpusmill.plain_text import human_bytes
 from corpusmill.readers.files import File, Section
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -23,6 +24,7 @@ MAX_WINDOW = 128 * 2**20  # what a decoder of archives holds at most; zstd's own
 STEP = 64 * 1024  # decompressed bytes at a time
 FINE_STEP = 512  # behind the last sound step, so that little is lost before damage
 
+HEAD_BYTES = 18  # of a zstd frame at most
 _ZSTD_BLOCK = 128 * 1024
 _LZ4_BLOCK = 4 * 2**20
 _WALKED = 64 * 1024
@@ -33,6 +35,31 @@ Fault = Literal["truncated", "damaged"]
 def is_frame(head: bytes) -> bool:
     """Whether a zstd or LZ4 frame begins here."""
     return head.startswith((ZSTD_MAGIC, LZ4_MAGIC))
+
+
+def window(head: bytes) -> int:
+    """Bytes of the window that a zstd frame asks for; 0 where its head cannot be read."""
+    try:
+        return zstandard.get_frame_parameters(head[:HEAD_BYTES]).window_size
+    except zstandard.ZstdError:
+        return 0
+
+
+def too_much(what: str, asked: int, most: int) -> str:
+    """Says that unpacking takes more memory than is given; empty where it does not."""
+    return f"{what} of {human_bytes(asked)}, at most {human_bytes(most)}" if asked > most else ""
+
+
+def needs_too_much(file: File, offset: int) -> str:
+    """As `too_much`, of the zstd frame at `offset`: its window, or the dictionary that the file begins with."""
+    head = file.read_at(offset, HEAD_BYTES)
+    if not head.startswith(ZSTD_MAGIC):
+        return ""
+    if said := too_much("a zstd window", window(head), MAX_WINDOW):
+        return said
+    begin = file.read_at(0, 8)
+    size = int.from_bytes(begin[4:], "little") if begin.startswith(DICTIONARY_MAGIC) and offset >= 8 else 0
+    return too_much("a zstd dictionary", size, MAX_DICTIONARY)
 
 
 def skippable_end(file: File, offset: int) -> int | None:
@@ -52,6 +79,8 @@ def dictionary_of(file: File) -> bytes | None:
     data = file.read_at(8, end - 8)
     if not data.startswith(ZSTD_MAGIC):
         return data
+    if window(data) > MAX_WINDOW:
+        return None
     try:  # it may be compressed itself
         with zstandard.ZstdDecompressor().stream_reader(data) as stream:
             return stream.read(MAX_DICTIONARY)

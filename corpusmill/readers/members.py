@@ -21,6 +21,7 @@ from corpusmill.readers.frames import (
     dictionary_of,
     frame_end,
     is_frame,
+    needs_too_much,
     pieces,
     skippable_end,
 )
@@ -44,7 +45,7 @@ _UNITS = {
 _ANY_UNIT = re.compile(b"|".join(unit.pattern for unit in _UNITS.values()))
 _PADDING = re.compile(rb"[\r\n\t \x00]*")
 
-Fault = Literal["truncated", "damaged"]
+Fault = Literal["truncated", "damaged", "too_large"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Member:
         fault: set once the end is reached and it is not a sound one.
         end: position in the file behind the unit, known once the end is reached without fault.
         given_up: a bomb: what is left of it is not worth decompressing.
+        needs: says what takes too much memory, where the fault is `too_large`.
     """
 
     compressed = True
@@ -79,7 +81,7 @@ class Member:
     def _open(self) -> None:
         self.end = self.offset
         self.fault: Fault | None = None
-        self.given_up = False
+        self.given_up, self.needs = False, ""
         self.buffer, self.position = b"", 0
         self.consumed = 0  # bytes handed out before the buffer's first
         self._begin = self.offset  # of the gzip member being read, where several were joined
@@ -319,6 +321,9 @@ class FrameMember(Member):
     def _produce(self) -> Iterator[bytes]:
         self._begin = self.end
         self.end, self.fault = frame_end(self.file, self._begin)
+        if needs := needs_too_much(self.file, self._begin):
+            self.fault, self.needs = "too_large", needs
+            return
         try:
             yield from pieces(self.file, self._begin, self.end, self.archive.dictionary)
         except OSError:
@@ -360,7 +365,7 @@ def members(archive: Archive, start: int = 0) -> Iterator[Member | Junk]:
                 member.position = len(member.buffer)
                 if member._is_bomb(member.consumed):
                     member.give_up()
-            if member.fault is None and not member.given_up:
+            if (member.fault is None and not member.given_up) or member.needs:
                 position = member.end
                 continue
             found = _next_unit(archive, position + 1, magic)
@@ -427,6 +432,8 @@ def holds_record(archive: Archive, offset: int) -> bool:
             return False
     elif is_frame(head):
         end, _ = frame_end(file, offset)
+        if needs_too_much(file, offset):
+            return False
         try:
             text = next(pieces(file, offset, end, archive.dictionary), b"")[: 48 + lookahead]
         except OSError:

@@ -37,6 +37,7 @@ class RawRecord:
         payload: what follows the HTTP head, still encoded; empty where there is a fault.
         fault: why the record is not whole.
         wrong_digest: a digest in its head is not that of its content; looked at only if asked for.
+        needs: what takes too much memory, where it cannot be unpacked.
     """
 
     offset: int
@@ -49,6 +50,7 @@ class RawRecord:
     payload: bytes = b""
     fault: RecordFault | None = None
     wrong_digest: bool = False
+    needs: str = ""
 
 
 @dataclass
@@ -92,10 +94,15 @@ class FileFacts:
     """Where the file is broken: {"offset", "reason"} and perhaps "error", the first hundred."""
     counts: Counter[str] = field(default_factory=Counter)
     """`empty_file`, `truncated`, `damaged`, `crashed`, `wrong_digest` (places), `wrong_length` (repaired),
-    `cut_by_crawler` (WARC-Truncated); `template:NAME`, of wikitext, that gave no text."""
+    `cut_by_crawler` (WARC-Truncated); `template:NAME`, of wikitext, that gave no text; `memory:NEED`, of what would
+    take too much to unpack."""
 
     columns: dict[str, ColumnFacts] = field(default_factory=dict)
     """Columns by name."""
+
+    def too_much(self, needs: str) -> None:
+        """Count what takes more memory to unpack than is given; what that is, as people read it."""
+        self.counts[f"memory:{needs}"] += 1
 
     def fault(self, offset: int, reason: str, error: str = "") -> None:
         """Note a broken place; `error` is the kind of what was raised there."""

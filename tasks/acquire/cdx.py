@@ -55,8 +55,8 @@ def read(
     facts.bytes = file.size
     places: set[Place] = set()
     for line in lines(pieces(file.path), MAX_LINE):
-        if line.fault in ("truncated", "damaged", "bomb"):
-            facts.fault(line.offset, line.fault)
+        if line.damage:
+            line.damage.note(line.offset, facts)
         entry = None if line.fault else _entry(line.data)
         place = _place(entry) if entry else None
         if place is None or entry is None:

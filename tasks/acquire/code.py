@@ -110,8 +110,7 @@ def read(unit: SourceUnit, file: Fetched, config: Code, options: ReadOptions, fa
                 outcome = crashed(err, facts, **_place(entry))
             yield outcome
     except Damage as err:
-        facts.fault(end, err.reason)
-        yield ended(err.reason, offset=end, record_type="unknown")
+        yield ended(err.note(end, facts), offset=end, record_type="unknown")
 
 
 def _evidence(path: Path, options: ReadOptions, facts: FileFacts) -> dict[str, str]:

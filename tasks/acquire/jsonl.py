@@ -55,8 +55,8 @@ def read(unit: SourceUnit, file: Fetched, config: Jsonl, options: ReadOptions, f
         if line.fault is None and not line.data.removeprefix(BOM).strip():
             facts.not_content["blank_line"] += 1
             continue
-        if line.fault in ("truncated", "damaged", "bomb"):
-            facts.fault(line.offset, line.fault)
+        if line.damage:
+            line.damage.note(line.offset, facts)
         try:
             outcome = _outcome(line, reader)
         except Exception as err:

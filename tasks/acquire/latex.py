@@ -66,8 +66,7 @@ def read(unit: SourceUnit, file: Fetched, config: Latex, options: ReadOptions, f
                 stream = decompressed(io.BytesIO(entry.data))
                 yield _outcome(entry.path, stream, entry.offset, entry.size, options, facts)
     except Damage as err:
-        facts.fault(end, err.reason)
-        yield ended(err.reason, offset=end, record_type="unknown")
+        yield ended(err.note(end, facts), offset=end, record_type="unknown")
 
 
 def _place(path: str, offset: int, size: int) -> dict[str, Any]:
@@ -93,12 +92,14 @@ def _outcome(
     path: str, stream: Iterator[bytes], offset: int, size: int, options: ReadOptions, facts: FileFacts
 ) -> Outcome:
     try:
-        return _paper(path, stream, offset, size, options)
+        return _paper(path, stream, offset, size, options, facts)
     except Exception as err:
         return crashed(err, facts, **_place(path, offset, size))
 
 
-def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: ReadOptions) -> Outcome:
+def _paper(
+    path: str, stream: Iterator[bytes], offset: int, size: int, options: ReadOptions, facts: FileFacts
+) -> Outcome:
     """The outcome of one paper, which comes as decompressed pieces."""
     place = _place(path, offset, size)
     try:
@@ -107,7 +108,7 @@ def _paper(path: str, stream: Iterator[bytes], offset: int, size: int, options: 
             return ended("not_html", **place)
         files = _sources(stream, begin, options.max_payload_bytes)
     except Damage as err:
-        return ended(err.reason, **place)
+        return ended(err.note(offset, facts), **place)
     if files is None:
         other = is_binary(begin) and not checksum_is_right(begin[:BLOCK])
         return ended("not_html" if other else "too_large", **place)

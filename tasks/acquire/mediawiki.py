@@ -26,7 +26,7 @@ from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.listing import listed
 from tasks.acquire.names import PACKED
-from tasks.acquire.streams import BZIP2, READ_BYTES, Damage, Fault, decompressed, pieces
+from tasks.acquire.streams import BZIP2, READ_BYTES, Damage, decompressed, pieces
 from tasks.acquire.texts import cell, document, ended
 from tasks.acquire.units import SourceUnit
 
@@ -49,25 +49,25 @@ class Piece:
     Attributes:
         offset: of the piece itself (`exact`), or of the bzip2 stream it is from.
         mine: whether pages that begin in it belong to the unit.
-        fault: why reading does not go on here.
+        damage: why reading does not go on here.
     """
 
     offset: int
     data: bytes = b""
     exact: bool = True
     mine: bool = True
-    fault: Fault | None = None
+    damage: Damage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The bytes from `<page>` to `</page>`; none where it is too large or reading ended in it (`fault`)."""
+    """The bytes from `<page>` to `</page>`; none where it is too large or reading ended in it."""
 
     offset: int
     index: int
     size: int
     data: bytes = b""
-    fault: Fault | None = None
+    damage: Damage | None = None
 
 
 def plan(name: str, config: MediaWiki, seed: int) -> list[SourceUnit]:
@@ -88,8 +88,8 @@ def read(
     wiki = _Wiki(file.path)
     with file.path.open("rb") as stream:
         for page in pages(dump_pieces(stream, unit.begin, unit.end), 4 * options.max_payload_bytes):
-            if page.fault:
-                facts.fault(page.offset, page.fault)
+            if page.damage:
+                page.damage.note(page.offset, facts)
             try:
                 outcome = _outcome(page, wiki, config, options, facts)
             except Exception as err:
@@ -115,7 +115,7 @@ def dump_pieces(file: BinaryIO, begin: int, end: int | None) -> Iterator[Piece]:
                 yield Piece(position + inside, data[inside:], mine=False)
             position += len(data)
     except Damage as err:
-        yield Piece(position, fault=err.reason)
+        yield Piece(position, damage=err)
 
 
 def _streams(file: BinaryIO, begin: int, end: int | None) -> Iterator[Piece]:
@@ -127,7 +127,7 @@ def _streams(file: BinaryIO, begin: int, end: int | None) -> Iterator[Piece]:
             for data in decompressed(Part(file, start, after)):  # type: ignore[arg-type]
                 yield Piece(start, data, exact=False, mine=start < last)
         except Damage as err:
-            yield Piece(start, exact=False, mine=start < last, fault=err.reason)
+            yield Piece(start, exact=False, mine=start < last, damage=err)
         start = after
 
 
@@ -155,9 +155,9 @@ def pages(stream: Iterator[Piece], limit: int) -> Iterator[Page]:
     body: list[bytes] = []  # joined once
     size = 0
     for piece in stream:
-        if piece.fault:
+        if piece.damage:
             if place is not None or piece.mine:
-                yield Page(*(place or count.of(piece, 0)), size, b"", piece.fault)
+                yield Page(*(place or count.of(piece, 0)), size, b"", piece.damage)
             carry, place, body, size = b"", None, [], 0
             continue
         rest, shift, position = carry + piece.data, len(carry), 0
@@ -184,7 +184,7 @@ def pages(stream: Iterator[Piece], limit: int) -> Iterator[Page]:
         if place is None and not piece.mine and OPEN[:1] not in carry:
             return
     if place is not None:
-        yield Page(*place, size + len(carry), b"", "truncated")
+        yield Page(*place, size + len(carry), b"", Damage("truncated"))
 
 
 class _Count:
@@ -235,8 +235,8 @@ def _place(page: Page) -> dict[str, Any]:
 
 def _outcome(page: Page, wiki: _Wiki, config: MediaWiki, options: ReadOptions, facts: FileFacts) -> Outcome:
     place = _place(page)
-    if page.fault or not page.data:
-        return ended(page.fault or "too_large", **place)
+    if page.damage or not page.data:
+        return ended(page.damage.reason if page.damage else "too_large", **place)
     try:
         root = ElementTree.fromstring(page.data)
     except (ElementTree.ParseError, ValueError, LookupError):  # LookupError: an encoding that nobody knows

@@ -52,7 +52,7 @@ def objects(stream: Iterable[bytes], limit: int) -> Iterator[Line]:
         for piece in stream:
             yield from found.feed(piece)
     except Damage as err:
-        yield Line(found.begin, found.size, b"", err.reason)
+        yield Line(found.begin, found.size, b"", err.reason, err)
         return
     if found.size:
         yield Line(found.begin, found.size, b"", "truncated") if found.depth else found.line()

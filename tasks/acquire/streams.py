@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from corpusmill.readers.frames import MAX_WINDOW
+from corpusmill.readers.frames import HEAD_BYTES, MAX_WINDOW, too_much, window
+from corpusmill.readers.records import FileFacts
 
 Fault = Literal["truncated", "damaged", "too_large", "bomb"]
 
@@ -27,7 +28,6 @@ GZIP, BZIP2, XZ, ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd
 MAGICS = (GZIP, BZIP2, XZ, ZSTD)
 SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 """Begins a zstd frame that carries no text: a seek table, the size of the next frame, a note of the writer."""
-ZSTD_HEAD = 18  # bytes of a frame's head at most
 XZ_MEMORY = MAX_WINDOW + 2**23
 """Bytes that a decompressor of xz may take: its dictionary, as large as a window of zstd, and its tables."""
 MAX_RATIO, FREE_BYTES = 1000, 2**28
@@ -37,11 +37,18 @@ reach 1,032, the others any."""
 
 class Damage(Exception):
     """The stream is not read on: it is cut (`truncated`) or broken (`damaged`), its decompressor needs more memory than
-    is given to it (`too_large`), or it unpacks to far more than it holds (`bomb`)."""
+    is given to it (`too_large`; `needs` says what for), or it unpacks to far more than it holds (`bomb`)."""
 
-    def __init__(self, reason: Fault) -> None:
+    def __init__(self, reason: Fault, needs: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.needs = reason, needs
+
+    def note(self, offset: int, facts: FileFacts) -> Fault:
+        """Note it among the facts of the file; the reason again."""
+        facts.fault(offset, self.reason)
+        if self.needs:
+            facts.too_much(self.needs)
+        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +58,14 @@ class Line:
     Attributes:
         offset: of its first byte in the decompressed file.
         size: its length in bytes.
-        fault: `too_large` above the limit, or why the file is not read on (`Damage`).
+        fault: `too_large` above the limit, or why the file is not read on (`damage`).
     """
 
     offset: int
     size: int
     data: bytes = b""
     fault: Fault | None = None
+    damage: Damage | None = None
 
 
 def pieces(path: Path) -> Iterator[bytes]:
@@ -120,7 +128,7 @@ class _Source:
 
 def _unpacked(source: _Source, data: bytes, magic: bytes) -> Iterator[bytes]:
     """What all members of a stream hold; frames of zstd that carry no text are passed over."""
-    while data := source.at_least(ZSTD_HEAD, data):
+    while data := source.at_least(HEAD_BYTES, data):
         if magic == ZSTD and SKIPPABLE.match(data):
             data = source.behind(8 + int.from_bytes(data[4:8], "little") if len(data) >= 8 else 8, data)
             continue
@@ -148,7 +156,7 @@ class _Member:
     """
 
     def __init__(self, magic: bytes, head: bytes) -> None:
-        self._magic, self.ended, self.rest = magic, False, b""
+        self._magic, self._head, self.ended, self.rest = magic, head, False, b""
         self._codec: Any
         if magic == GZIP:
             self._codec = zlib.decompressobj(31)
@@ -159,8 +167,8 @@ class _Member:
         else:
             import zstandard
 
-            if _window(head) > MAX_WINDOW:
-                raise Damage("too_large")
+            if needs := too_much("a zstd window", window(head), MAX_WINDOW):
+                raise Damage("too_large", needs)
             self._codec = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -175,7 +183,10 @@ class _Member:
                 while not self._codec.eof and not self._codec.needs_input:
                     yield self._codec.decompress(b"", PIECE_BYTES)
         except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as err:  # OSError is bzip2's word for it
-            raise Damage("too_large" if "emory usage limit" in str(err) else "damaged") from err
+            if "emory usage limit" in str(err):
+                asked = max(_xz_dictionary(self._head), MAX_WINDOW + 1)
+                raise Damage("too_large", too_much("an xz dictionary", asked, MAX_WINDOW)) from err
+            raise Damage("damaged") from err
         self.ended = self._codec.eof
         self.rest = self._codec.unused_data if self.ended else b""
 
@@ -197,14 +208,12 @@ class _Member:
             raise Damage("damaged") from err
 
 
-def _window(head: bytes) -> int:
-    """Bytes of the window that a zstd frame asks for; 0 where its head cannot be read."""
-    import zstandard
-
-    try:
-        return zstandard.get_frame_parameters(head).window_size
-    except zstandard.ZstdError:
+def _xz_dictionary(head: bytes) -> int:
+    """Bytes of the dictionary that the first block of an xz stream asks for, where LZMA2 is its only filter; else 0."""
+    if len(head) < 17 or head[13] or head[14:16] != b"\x21\x01":
         return 0
+    bits = head[16]
+    return (2 | bits & 1) << (bits // 2 + 11) if bits < 40 else 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -238,7 +247,7 @@ def lines(stream: Iterable[bytes], limit: int, offset: int = 0) -> Iterator[Line
                 size = len(other)
                 held = [other] if size <= limit else []
     except Damage as err:
-        yield Line(offset, size, b"", err.reason)
+        yield Line(offset, size, b"", err.reason, err)
         return
     if size:
         yield Line(offset, size, b"".join(held), "too_large" if size > limit else None)

@@ -51,8 +51,7 @@ def read(unit: SourceUnit, file: Fetched, config: Text, options: ReadOptions, fa
     try:
         data = whole(pieces(file.path), options.max_payload_bytes)
     except Damage as err:
-        facts.fault(0, err.reason)
-        yield ended(err.reason, **place)
+        yield ended(err.note(0, facts), **place)
         return
     if data is None:
         yield ended("too_large", **place)

@@ -111,7 +111,7 @@ def _whole(path: Path) -> Iterator[str]:
     try:
         data = whole(pieces(path), MAX_TEXT_BYTES)
     except Damage as err:
-        raise _damaged(path, err.reason) from err
+        raise _damaged(path, err) from err
     if data is None:
         raise UsageError(f"{path} is too large for one document", f"at most {MAX_TEXT_BYTES:,} bytes")
     yield _decoded(path, data)
@@ -138,15 +138,17 @@ def _decoded(path: Path, data: bytes) -> str:
 
 
 def _sound(path: Path, line: Line) -> bytes:
-    if line.fault == "too_large":
-        raise UsageError(f"{path}: a line of {line.size:,} bytes", f"at most {MAX_TEXT_BYTES:,} bytes per line")
+    if line.damage:
+        raise _damaged(path, line.damage)
     if line.fault:
-        raise _damaged(path, line.fault)
+        raise UsageError(f"{path}: a line of {line.size:,} bytes", f"at most {MAX_TEXT_BYTES:,} bytes per line")
     return line.data
 
 
-def _damaged(path: Path, reason: str) -> Unavailable:
-    return Unavailable(f"{path} is {reason}", "expected a complete file, plain or compressed", "Fetch it again.")
+def _damaged(path: Path, damage: Damage) -> Unavailable:
+    if damage.needs:
+        return Unavailable(f"{path} takes too much memory to unpack", f"it has {damage.needs}", "Pack it with less.")
+    return Unavailable(f"{path} is {damage.reason}", "expected a complete file, plain or compressed", "Fetch it again.")
 
 
 def _dataset_texts(store: Store, manifest: Manifest) -> Iterator[str]:

@@ -78,6 +78,36 @@ def test_growth_is_bounded() -> None:
     assert decode_body(PACKED["gzip"], head(content_encoding=", ".join(["gzip"] * 99)), 10**6).reason
 
 
+def _zstd(page: bytes, window_log: int) -> bytes:
+    parameters = zstandard.ZstdCompressionParameters(window_log=window_log)
+    packed = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return packed.compress(page) + packed.flush()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("zstd", _zstd(PAGE, 25)),
+        ("zstd", _zstd(PAGE, 31)),
+        ("gzip", _zstd(PAGE, 31)),
+        ("identity", _zstd(PAGE, 28)),
+        ("br", b"\x11\x1e" + bytes(20)),
+        ("br", b"\x11\x19" + bytes(20)),
+    ],
+    ids=["zstd, 32 MiB", "zstd, 2 GiB", "zstd called gzip", "zstd unsaid", "br, 1 GiB", "br, 32 MiB"],
+)
+def test_an_encoding_that_asks_for_too_much_memory_is_too_large(name: str, data: bytes) -> None:
+    http = head(content_encoding=name, content_type="text/html")
+    assert decode_body(data, http, 16 * 2**20).reason == "too_large"
+
+
+def test_a_long_page_whose_length_is_known_is_read() -> None:
+    page = PAGE + b"".join(b"<p>%d</p>" % (i * i) for i in range(700_000))
+    assert 8 * 2**20 < len(page) < 16 * 2**20
+    packed = zstandard.ZstdCompressor(write_content_size=True).compress(page)
+    assert decode_body(packed, head(content_encoding="zstd"), 16 * 2**20).data == page
+
+
 @pytest.mark.parametrize("name", [*PACKED, "x-made-up", "utf-8", "none"])
 def test_a_page_that_is_not_packed_as_promised_is_taken_as_it_is(name: str) -> None:
     assert decode_body(PAGE, head(content_encoding=name), 10**6).data == PAGE

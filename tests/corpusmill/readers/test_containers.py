@@ -103,6 +103,36 @@ def test_without_its_dictionary_a_file_is_damaged_not_an_error() -> None:
     assert facts.counts["damaged"] >= 1
 
 
+NOTE = b"\x5d\x2a\x4d\x18"
+
+
+def large_window(log: int) -> bytes:
+    """A frame of zstd that holds two records and asks for a window of 2**log bytes."""
+    parameters = zstandard.ZstdCompressionParameters(window_log=log)
+    packed = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return packed.compress(b"".join(pages(6)[4:])) + packed.flush()
+
+
+@pytest.mark.parametrize(
+    ("data", "kept", "needs"),
+    [
+        (large_window(28), [], "window of 256.0 MiB, at most 128.0 MiB"),
+        (frames(pages(2)) + large_window(31), [0, 1], "window of 2.0 GiB, at most 128.0 MiB"),
+        (large_window(30) + frames(pages(4)[2:]), [2, 3], "window of 1.0 GiB, at most 128.0 MiB"),
+        (large_window(28) + frames(pages(1)) + large_window(29), [0], "window of 512.0 MiB, at most 128.0 MiB"),
+        (NOTE + (2**25).to_bytes(4, "little") + bytes(2**25) + frames(pages(1)), [], "dictionary of 32.0 MiB"),
+    ],
+    ids=["alone", "behind", "before", "around", "dictionary"],
+)
+def test_frames_that_take_too_much_memory_say_so(data: bytes, kept: list[int], needs: str) -> None:
+    records, facts = read(data)
+    assert sound(records) == urls(*kept)
+    assert {one.fault for one in records} <= {None, "too_large"}
+    assert any(needs in name for name in facts.counts)
+    assert sum(facts.counts.values()) == sum(one.fault is not None for one in records) >= 1
+    assert "damaged" not in facts.counts
+
+
 @pytest.mark.parametrize("pack", [members, frames, lz4], ids=["gzip", "zstd", "lz4"])
 def test_a_bomb_costs_its_cap_in_every_container(pack) -> None:
     bomb = pack([record("http://example.org/bomb", bytes(96 * 2**20))])

@@ -134,7 +134,7 @@ def test_pages_do_not_depend_on_the_pieces(parts: list[str], draw: st.DataObject
     step = draw.draw(st.integers(1, 9))
     want = list(pages(iter([Piece(0, data)] if data else []), 1000))
     found = list(pages((Piece(i, data[i : i + step]) for i in range(0, len(data), step)), 1000))
-    assert [p for p in found if not p.fault] == [p for p in want if not p.fault]
+    assert [p for p in found if not p.damage] == [p for p in want if not p.damage]
     assert [(p.offset, p.size) for p in found] == [(p.offset, p.size) for p in want]
 
 

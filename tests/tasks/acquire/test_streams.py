@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from corpusmill.readers.warc import FileFacts
 from tasks.acquire import streams
 from tasks.acquire.streams import Damage, decompressed
 from tests.tasks.acquire.reading import outcomes, reasons
@@ -108,6 +109,29 @@ def test_a_dictionary_of_xz_above_the_bound_is_refused(monkeypatch: pytest.Monke
     monkeypatch.setattr(streams, "XZ_MEMORY", 2**20)
     with pytest.raises(Damage, match="too_large"):
         list(decompressed(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "data", "needs"),
+    [
+        ("jsonl", "a.jsonl.zst", zstd_bomb(31, 1), "a zstd window of 2.0 GiB, at most 128.0 MiB"),
+        ("jsonl", "a.jsonl.zst", b"".join(FRAMES) + zstd_bomb(28, 1), "a zstd window of 256.0 MiB, at most 128.0 MiB"),
+        ("jsonl", "a.jsonl.xz", xz_of(2**29, b'{"text": "a"}\n'), "an xz dictionary of 512.0 MiB, at most 128.0 MiB"),
+        ("text", "a.txt.zst", zstd_bomb(29, 1), "a zstd window of 512.0 MiB, at most 128.0 MiB"),
+        ("mediawiki", "a.xml.zst", zstd_bomb(30, 1), "a zstd window of 1.0 GiB, at most 128.0 MiB"),
+        ("code", "a.tar.zst", zstd_bomb(31, 1), "a zstd window of 2.0 GiB, at most 128.0 MiB"),
+        ("latex", "a.tex.xz", xz_of(2**30, b"a"), "an xz dictionary of 1.0 GiB, at most 128.0 MiB"),
+    ],
+)
+def test_what_takes_too_much_memory_says_how_much(
+    kind: str, name: str, data: bytes, needs: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    facts = FileFacts()
+    found = reasons(outcomes(kind, tmp_path, facts))
+    assert found["too_large"] == 1
+    assert set(found) <= {"too_large", None}
+    assert facts.counts[f"memory:{needs}"] >= 1
 
 
 def test_what_repeats_as_much_as_people_write_is_no_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
