@@ -67,9 +67,9 @@ JUDGE = Stage(
     "Measures every document; decides nothing.",
     parts=(
         Stage("language", 2, "The language of a document, with a score.", libraries=("fasttext-community",)),
-        Stage("measures", 2, "The measures that rules read; `measures:clean` are those of the edited text."),
+        Stage("measures", 3, "The measures that rules read; `measures:clean` are those of the edited text."),
         Stage("digests", 2, "Digest of the normalised text, shingles and their MinHash signature."),
-        Stage("edits", 1, "Spans that the rule file's edits remove."),
+        Stage("edits", 2, "Spans that the rule file's edits remove."),
         Stage("pii", 1, "Spans of personal data, by kind.", libraries=("python-stdnum",)),
         Stage("quality", 1, "Scores of a quality classifier.", libraries=("fasttext-community",)),
         Stage("perplexity", 1, "Cross entropy under a language model."),
@@ -77,7 +77,7 @@ JUDGE = Stage(
 )
 FILTER = Stage("filter", 1, "Ends documents by language, floors, rules and scores.", rows=("language", "filter"))
 DECONTAMINATE = Stage(
-    "decontaminate", 3, "Searches documents for benchmark items, after a test on planted ones.", rows=("decontaminate",)
+    "decontaminate", 4, "Searches documents for benchmark items, after a test on planted ones.", rows=("decontaminate",)
 )
 EXACT = Stage("exact", 3, "Finds documents with equal text, payload or URL, over all shards.", rows=("exact",))
 NEAR = Stage(
@@ -97,7 +97,7 @@ NEAR = Stage(
 )
 _PASSAGES = (
     Stage("plan", 1, "Documents that take part, in order of preference."),
-    Stage("items", 1, "Hashes of the passages of a group of shards, by ranges of hashes."),
+    Stage("items", 2, "Hashes of the passages of a group of shards, by ranges of hashes."),
     Stage("merge", 1, "Repeated passages within a range of hashes."),
     Stage("summary", 1, "The passages that are in most documents."),
 )

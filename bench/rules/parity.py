@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,8 @@ def main(argv: Sequence[str]) -> int:
     parser = arguments(__doc__ or "")
     parser.add_argument("--texts", type=int, help="how many texts (default: all)")
     options = parser.parse_args(argv)
-    values = texts(QUICK if options.quick else options.texts)
+    # Our measures are those of normal form C; both sides get texts in it.
+    values = [unicodedata.normalize("NFC", text) for text in texts(QUICK if options.quick else options.texts)]
     note(f"{len(values)} texts, {sum(map(len, values)) / 1e6:.1f} M characters")
     ours = {name: ruled(values, load_rules(REPOSITORY / "rules" / f"{name}.toml")) for name in RULE_FILES}
     if options.no_peer:

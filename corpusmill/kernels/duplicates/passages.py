@@ -4,6 +4,9 @@ A passage that covers every repeated window of n words covers every repeated run
 where all its windows are, and each of its words lies in one. So counting window hashes finds what a suffix array of the
 whole corpus would (Lee et al. 2021, "exact substring"), and, as hashes can be dealt out by ranges, without holding it.
 
+Passages are compared in the plain form of their text (plain_form.py), as exact and near duplicates are; places are
+those of the text as it is stored.
+
 Arrays: D documents; an item is a place in a document with the hash of what stands there.
 """
 
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 from corpusmill.compiled import kernel
 from corpusmill.kernels.bytes.bytehash import U
 from corpusmill.kernels.bytes.hashing import mix64
+from corpusmill.kernels.words.plain_form import plain
 from corpusmill.kernels.words.table import IS_WORD, text_buffers, word_table
 
 Ints = NDArray[np.int64]
@@ -42,23 +46,27 @@ def lines(text: pa.LargeStringArray, feeds: int) -> Items:
 
     Equal are those with the same words: case, punctuation and white space make no difference.
     """
-    data, bounds = text_buffers(text)
-    table = word_table(text)
+    form, changed = plain(text)
+    data, bounds = text_buffers(form)
+    table = word_table(form)
     room = len(table.start)
     hashes, start, end = np.empty(room, np.uint64), np.empty(room, np.int32), np.empty(room, np.int32)
     offsets = np.zeros(len(text) + 1, np.int64)
     n = _lines(data, bounds, feeds, table.offsets, table.start, table.folded, table.flags, offsets, hashes, start, end)
+    changed.places(offsets, start, end)
     return Items(offsets, hashes[:n], start[:n], end[:n])
 
 
 def windows(text: pa.LargeStringArray, words: int) -> Items:
     """Every run of `words` consecutive words, as they stand: case counts, punctuation and white space do not."""
-    table = word_table(text)
+    form, changed = plain(text)
+    table = word_table(form)
     counts = np.maximum(table.word_counts() - (words - 1), 0)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     hashes = np.empty(offsets[-1], np.uint64)
     start, end = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
     _windows(table.offsets, table.start, table.stop, table.exact, table.flags, words, offsets, hashes, start, end)
+    changed.places(offsets, start, end)
     return Items(offsets, hashes, start, end)
 
 

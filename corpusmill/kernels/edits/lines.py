@@ -2,7 +2,8 @@
 
 A line is what `str.splitlines` gives. Rules apply in their order to each line as the rules before left it. A line that
 is removed takes its break with it; where the last lines go, so does the break before them. Words are those of the word
-table, counted where they begin.
+table, counted where they begin. Both are looked at in normal form C (composing.py), as measures are; spans are those of
+the text as it is stored.
 
 Method: one pass over a document's bytes tells which phrase rules can apply to it at all; words of a line are counted
 only as far as a rule asks. A line with a cut inside is copied without it, with the place of each byte that is left.
@@ -26,6 +27,8 @@ from corpusmill.kernels.edits.line_cuts import citation_cuts, find_phrase, phras
 from corpusmill.kernels.edits.line_tests import line_key, removes, words_up_to
 from corpusmill.kernels.edits.program import CUT, FLAG, NUMBER, PLACE, Op, Program, compiled
 from corpusmill.kernels.edits.rules import EditRule
+from corpusmill.kernels.words.composing import composed
+from corpusmill.kernels.words.plain_form import Changed
 from corpusmill.kernels.words.table import IS_WORD, WordTable, text_buffers, word_table
 from corpusmill.schema import EDITS
 
@@ -48,15 +51,17 @@ def line_edits(text: pa.LargeStringArray, edits: Sequence[EditRule], table: Word
     Raises:
         ValueError: not a large_string array, or one with nulls; more than 64 edits; words of other texts.
     """
-    data, bounds = text_buffers(text)
-    words = table if table is not None else word_table(text)
-    if len(words) != len(text):
-        raise ValueError(f"{len(text)} texts and words of {len(words)}")
+    if table is not None and len(table) != len(text):
+        raise ValueError(f"{len(text)} texts and words of {len(table)}")
+    form, rows = composed(text)
+    data, bounds = text_buffers(form)
+    words = word_table(form) if table is None or rows else table
     program = compiled(edits)
     offsets = np.zeros(len(text) + 1, np.int64)
     start, end, kind = _spans_of(data, bounds, program, offsets)
     removed, total = np.zeros(len(text), np.int64), np.zeros(len(text), np.int64)
     _count_words(offsets, start, end, words.offsets, words.start, words.flags, removed, total)
+    Changed(text, rows, {}).places(offsets, start, end)
     names = pa.array([edit.name for edit in edits], pa.string()).take(pa.array(kind))
     spans = pa.StructArray.from_arrays(
         [pa.array(start), pa.array(end), names], fields=list(EDITS.field("spans").type.value_type)

@@ -1,5 +1,8 @@
 """The numbers that rules are about, by family: counted slice by slice, divided once a batch.
 
+All but `text_bytes` are those of the text in normal form C (composing.py): however a page writes its accents, a line
+that it repeats is one, and its characters are as many.
+
 Definition "datatrove": the filters of datatrove 0.10.1 (Gopher quality and repetition, FineWeb, C4), on the tokens of
 our word table in place of spaCy's. There a "word" of a denominator is any token, punctuation included; `word_count` and
 `mean_word_chars` leave out tokens that are only punctuation. `other_definitions` has those of other projects.
@@ -20,6 +23,7 @@ from numpy.typing import NDArray
 from corpusmill.kernels.measures.families import MEASURES, STOP_WORD_MEASURE, Measure, MeasureSpec
 from corpusmill.kernels.measures.slices import Slice
 from corpusmill.kernels.measures.stop_words import count_stop_words
+from corpusmill.kernels.words.composing import composed, composed_text
 from corpusmill.kernels.words.table import Scratch, WordTable, slices
 
 Columns = dict[str, NDArray]
@@ -42,11 +46,16 @@ def measures(text: pa.LargeStringArray, spec: MeasureSpec = _DEFAULT, table: Wor
     """
     if table is not None and len(table) != len(text):
         raise ValueError(f"{len(text)} texts and words of {len(table)}")
+    form, rows = composed(text)
     if table is not None or len(text) == 0:
         parts = [_counted(Slice(text, table), spec)]
     else:
         parts = [_counted(Slice(part, scratch=_SCRATCH), spec) for _, part in slices(text)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if rows:  # few: most texts are in normal form, whose words may be known
+        again = _counted(Slice(form.take(pa.array(rows))), spec)
+        for name in columns.keys() - {"text_bytes"}:
+            columns[name][rows] = again[name]
     columns |= _quotients(columns, [measure for measure in spec.measures if measure.of])
     schema = spec.schema
     return pa.RecordBatch.from_arrays([pa.array(columns[name]) for name in schema.names], schema=schema)
@@ -64,7 +73,7 @@ def _counted(piece: Slice, spec: MeasureSpec) -> Columns:
             found |= getattr(_KERNELS[measure.kernel], measure.family)(piece)
     languages = sorted(spec.stop_words)
     if languages:
-        counts = count_stop_words(piece.table, [spec.stop_words[code] for code in languages])
+        counts = count_stop_words(piece.table, [[*map(composed_text, spec.stop_words[code])] for code in languages])
         found |= {f"{STOP_WORD_MEASURE}_{code}": counts[:, i].astype(np.float64) for i, code in enumerate(languages)}
     return found
 

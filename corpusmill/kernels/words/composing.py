@@ -63,6 +63,8 @@ def ranges() -> list[tuple[int, int]]:
 _CLASS = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges())
 RUN = re.compile(f"(?:[^{_CLASS}]?[{_CLASS}]++)++")
 """What is composed for itself: what stands before and after it is not affected."""
+CLUSTER = re.compile(f"[^{_CLASS}]?[{_CLASS}]++")
+"""A part of a run that is composed for itself: one character with what may join it."""
 
 
 @cache

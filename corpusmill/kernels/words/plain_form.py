@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpusmill.compiled import inner, kernel
-from corpusmill.kernels.words.composing import RUN, composed, composed_text, replaced
+from corpusmill.kernels.words.composing import CLUSTER, composed, composed_text, replaced
 from corpusmill.kernels.words.table import text_buffers
 
 _APOSTROPHES = "`\uff40\uff07\u00b4\u2018\u201b\u02bc"
@@ -50,18 +50,28 @@ class Rewritten:
 
     def start(self, place: int) -> int:
         """Byte of the given text where what begins at a byte of the plain form begins."""
-        i = int(np.searchsorted(self.plain[:, 0], place, side="right")) - 1
-        if i >= 0:
-            inside = place < self.plain[i, 1]
-            place = int(self.given[i, 0] if inside else self.given[i, 1] + place - self.plain[i, 1])
-        return self.before.start(place) if self.before else place
+        return int(self.starts(np.array([place]))[0])
 
     def stop(self, place: int) -> int:
         """Byte of the given text after what ends before a byte of the plain form."""
-        i = int(np.searchsorted(self.plain[:, 0], place, side="left")) - 1
-        if i >= 0:
-            place = int(self.given[i, 1] + max(place - self.plain[i, 1], 0))
-        return self.before.stop(place) if self.before else place
+        return int(self.stops(np.array([place]))[0])
+
+    def starts(self, places: NDArray[Any]) -> NDArray[Any]:
+        """`start` of each of some places."""
+        i = np.searchsorted(self.plain[:, 0], places, side="right") - 1
+        if not len(self.plain):
+            return self.before.starts(places) if self.before else places
+        (first, after), end = self.given[i].T, self.plain[i, 1]
+        found = np.where(i < 0, places, np.where(places < end, first, after + places - end))
+        return self.before.starts(found) if self.before else found
+
+    def stops(self, places: NDArray[Any]) -> NDArray[Any]:
+        """`stop` of each of some places."""
+        i = np.searchsorted(self.plain[:, 0], places, side="left") - 1
+        if not len(self.plain):
+            return self.before.stops(places) if self.before else places
+        found = np.where(i < 0, places, self.given[i, 1] + np.maximum(places - self.plain[i, 1], 0))
+        return self.before.stops(found) if self.before else found
 
 
 class Changed(Mapping[int, Rewritten]):
@@ -75,8 +85,19 @@ class Changed(Mapping[int, Rewritten]):
         if row not in self._composed:
             return self._later[row]
         given = self._text[row].as_py()
-        _, where = _replaced(given.encode(), [(0, given)], RUN, _composed)
+        _, where = _replaced(given.encode(), [(0, given)], CLUSTER, _composed)
         return replace(self._later[row], before=where) if row in self._later else where
+
+    def places(self, offsets: NDArray[np.int64], start: NDArray[Any], end: NDArray[Any]) -> None:
+        """Turn bytes of the plain forms into those of the texts as they were given, in place.
+
+        Args:
+            offsets: int64[D + 1]; what is in text d has places offsets[d] to offsets[d + 1].
+            start, end: first byte and byte after the last of each.
+        """
+        for row in self:
+            here, where = slice(offsets[row], offsets[row + 1]), self[row]
+            start[here], end[here] = where.starts(start[here]), where.stops(end[here])
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted({*self._composed, *self._later}))
@@ -139,9 +160,13 @@ def _replaced(
             begin = place + len(piece[done : match.start()].encode())
             end = begin + len(match.group().encode())
             place, done = end, match.end()
-            made = instead(match.group()).encode()
-            if made == given[begin:end]:
+            found = match.group()
+            new = instead(found)
+            if new == found:
                 continue
+            if new[:1] == found[:1]:  # what stands before a character that alone becomes another, as a line feed
+                begin, new = begin + len(new[0].encode()), new[1:]
+            made = new.encode()
             parts += [given[at:begin], made]
             given_places.append((begin, end))
             plain_places.append((begin + shift, begin + shift + len(made)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections import Counter
 
 from corpusmill.kernels.bytes.unicode_table import END_MARKS, FOLD_MASK, KIND_SHIFT, PUNCTUATION, Kind, entry_of
@@ -117,7 +118,8 @@ def ratio(part: float, whole: float) -> float:
 
 
 def measures(text: str) -> dict[str, float]:
-    """Every column of schema.MEASURES, by the wording of the definitions."""
+    """Every column of schema.MEASURES, by the wording of the definitions; of the text in normal form C."""
+    size, text = len(text.encode()), unicodedata.normalize("NFC", text)
     found = [token for token, _ in tokens(text)]
     plain = [t for t in found if any(c not in PUNCTUATION | END_MARKS for c in t)]
     lines = text.splitlines()
@@ -126,7 +128,7 @@ def measures(text: str) -> dict[str, float]:
     dup_lines, dup_line_chars = duplicates(segments)
     dup_paragraphs, dup_paragraph_chars = duplicates(paragraphs)
     out: dict[str, float] = {
-        "text_bytes": len(text.encode()),
+        "text_bytes": size,
         "word_total": len(words(text)),
         "word_count": len(plain),
         "mean_word_chars": ratio(sum(map(len, plain)), len(plain)),

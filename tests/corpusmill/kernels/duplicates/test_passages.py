@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.kernels.duplicates import passages
+from corpusmill.kernels.words.plain_form import plain_text
 
 WORDS = st.sampled_from(["ant", "bee", "Cat", "dog", "é"])
 TEXTS = st.lists(
@@ -42,6 +45,38 @@ def covered(texts: list[str], cut: np.ndarray, items: passages.Items) -> list[se
 def marked(items: passages.Items, least: int, once: bool) -> passages.Repeated:
     documents = np.repeat(np.arange(len(items.offsets) - 1), np.diff(items.offsets)).astype(np.uint32)
     return passages.repeated(items.hashes, documents, items.start, least=least, once=once)
+
+
+FORMS = ["NFC", "NFD", "NFKC"]
+PASSAGES = [
+    "Die Mühle ſteht am Fluß und mahlt das Korn",
+    "방앗간은 강가에 서 있고 곡식을 빻는다 오늘도",
+    "Ｔｈｅ ｍｉｌｌ ﬁnds a river and grinds corn",
+    "le père d‘Élodie n‘a jamais vu l‘été ici",
+]
+
+
+@pytest.mark.parametrize("text", PASSAGES)
+@pytest.mark.parametrize("form", FORMS)
+def test_a_passage_is_one_however_it_is_encoded(text: str, form: str) -> None:
+    """Its hashes and, in the text as it is stored, its places."""
+    text = text.replace("ſ", "s")
+    other = unicodedata.normalize(form, text.replace("‘", "'"))
+    given = [f"Zuerst: ä\n{text}\nEnde é", f"a\u0308\u0323 b\n{other}\n"]
+    array = column(given)
+    items = passages.lines(array, 1)
+    one, two = (items.offsets[d] + 1 for d in (0, 1))
+    assert items.hashes[one] == items.hashes[two]
+    for item, text_here, line in ((one, given[0], text), (two, given[1], other)):
+        assert text_here.encode()[items.start[item] : items.end[item]].decode() == f"{line}\n"
+    found = passages.windows(array, 5)
+    last = [int(found.offsets[d + 1]) for d in (0, 1)]
+    shared = np.intersect1d(found.hashes[: last[0]], found.hashes[last[0] :])
+    assert len(shared) >= len(text.split()) - 4
+    for item in np.flatnonzero(np.isin(found.hashes, shared)):
+        here = given[int(item >= last[0])].encode()[found.start[item] : found.end[item]].decode()
+        assert plain_text(here) == " ".join(plain_text(here).split())
+        assert here in text or here in other
 
 
 @settings(max_examples=150, deadline=None)

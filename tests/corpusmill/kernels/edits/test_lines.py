@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import pyarrow as pa
@@ -108,6 +109,7 @@ PIECES = st.sampled_from(
 )
 def test_edits_equal_plain_python(values: list[str], rules: list[EditRule], before: int) -> None:
     rules = [EditRule(f"r{i}", r.test, r.settings) for i, r in enumerate(rules)]
+    values = [unicodedata.normalize("NFC", text) for text in values]
     array = column(values, before)
     got = line_edits(array, rules)
     assert got.schema == schema.EDITS
@@ -126,6 +128,34 @@ def test_edits_equal_plain_python(values: list[str], rules: list[EditRule], befo
         for s in row["spans"]:
             assert ends[-1] <= s["start"] < s["end"] <= len(text.encode())
             ends.append(s["end"])
+
+
+@settings(max_examples=60)
+@given(st.lists(PIECES, max_size=12).map("".join), st.lists(RULES, min_size=1, max_size=6))
+def test_edits_are_those_of_the_text_however_it_is_encoded(text: str, rules: list[EditRule]) -> None:
+    rules = [EditRule(f"r{i}", r.test, r.settings) for i, r in enumerate(rules)]
+    array = column([unicodedata.normalize(form, text) for form in ("NFC", "NFD")])
+    got = line_edits(array, rules)
+    composed, decomposed = got.to_pylist()
+    assert [s["kind"] for s in composed["spans"]] == [s["kind"] for s in decomposed["spans"]]
+    assert composed["removed_words"] == decomposed["removed_words"]
+    one, other = spans.apply(array, got.column("spans")).to_pylist()
+    assert unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+
+
+@pytest.mark.parametrize(
+    ("line", "again"),
+    [
+        ("Die Mühle steht still.", "Die Mu\u0308hle steht still."),
+        ("방앗간은 조용하다.", unicodedata.normalize("NFD", "방앗간은 조용하다.")),
+        ("か\u3099らがら回る水車。", "がらがら回る水車。"),
+        ("A\u030angström at the mill", "\u212bngström at the mill"),
+    ],
+)
+def test_a_line_that_is_repeated_in_another_encoding_goes(line: str, again: str) -> None:
+    text = f"{line}\nAnother line.\n{again}\nThe end."
+    assert clean(text, edit("repeated_line")) == f"{line}\nAnother line.\nThe end."
+    assert kinds(text, edit("repeated_line")) == [(f"{again}\n", "repeated_line")]
 
 
 def test_a_removed_line_takes_its_break_and_a_removed_tail_the_one_before() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -49,6 +50,28 @@ def test_measures_of_hostile_texts_equal_plain_python_and_are_finite(data_dir: P
     for row, text in zip(measures(column(values)).to_pylist(), values, strict=True):
         assert row == reference.measures(text)
         assert all(math.isfinite(value) for value in row.values())
+
+
+LINES = [
+    "Die Mühle steht still.",
+    "방앗간은 아주 조용하다.",
+    "がらがら回る水車。",
+    "Q\u0323\u0307 x a\u0328\u0301 y",
+    "Ångström \u2126m",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_measures_are_those_of_the_text_however_it_is_encoded(line: str) -> None:
+    text = f"{line}\n{line}\n\nÉté, {line}\n\n{line} {line} {line} {line} {line}\n• {line}"
+    rows = [measured(unicodedata.normalize(form, text)) for form in ("NFC", "NFD")]
+    mixed = measured(
+        "\n".join(unicodedata.normalize(("NFC", "NFD")[i % 2], one) for i, one in enumerate(text.split("\n")))
+    )
+    for row in (*rows, mixed):
+        assert row.pop("text_bytes")
+        assert row == rows[0]
+    assert rows[0]["dup_line_ratio"] > 0.1
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n\n", "\t", "\u200b\u200b", "\ufeff"])
