@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from corpusmill.dataset import manifest
 from corpusmill.errors import UsageError
-from corpusmill.kernels.gather import IGNORED, pieces_of
+from corpusmill.kernels.gather import IGNORED
 from corpusmill.store import Store
-from corpusmill.tokens.mapped import NOWHERE, MappedRows, Places, assemble
+from corpusmill.tokens.mapped import NOWHERE, Places, assemble
+from corpusmill.tokens.opened import lists_of, mapped_rows, places_of
 from corpusmill.tokens.order import Ints, Plan, Stage
 
 NO_BATCHES = ""
@@ -85,17 +85,11 @@ class Partition:
         self.seq_len, self.sequences, self.token_bytes = entry.seq_len, entry.sequences, entry.token_bytes
         self._store, self._shards = store, entry.shards
         self._ends = np.cumsum([shard.sequences for shard in entry.shards], dtype=np.int64)
-        self._rows = MappedRows(
-            [shard.payload for shard in entry.shards],
-            entry.token_bytes,
-            entry.seq_len,
-            lambda number: store.local_parts(entry.shards[number].tokens),
-            self._pieces,
-        )
+        self.rows = mapped_rows(store, entry)
 
     def places(self, numbers: Ints) -> Places:
         """Where the sequences with these row numbers int64[n] lie in memory."""
-        return self._rows.places(numbers)
+        return self.rows.places(numbers)
 
     def batch(self, numbers: Ints) -> Batch:
         """The sequences with these row numbers int64[n], in that order."""
@@ -115,20 +109,9 @@ class Partition:
         shard = self._shards[number]
         docs = self._store.table(shard.docs, ["tokens", "text_bytes"])
         rate = docs["text_bytes"].to_numpy() / docs["tokens"].to_numpy()
-        (ends, lengths), (_, refs) = self._lists(shard, "doc_lens"), self._lists(shard, "doc_refs")
+        (ends, lengths), (_, refs) = lists_of(self._store, shard, "doc_lens"), lists_of(self._store, shard, "doc_refs")
         before = np.concatenate([[0.0], np.cumsum(lengths * rate[refs])])
         return before[np.concatenate([[0], ends])]
-
-    def _pieces(self, number: int) -> Path | npt.NDArray[np.uint32]:
-        shard = self._shards[number]
-        if shard.pieces is not None:
-            return self._store.local_path(shard.pieces)
-        return pieces_of(*self._lists(shard, "doc_lens"))  # packed before pack version 4
-
-    def _lists(self, shard: manifest.PackedShard, name: str) -> tuple[Ints, Ints]:
-        """Ends and values of a list column of the shard's side table."""
-        column = self._store.table(shard.rows, [name])[name].combine_chunks()
-        return column.offsets.to_numpy()[1:], column.values.to_numpy()
 
 
 class Loader:
@@ -180,16 +163,7 @@ class Loader:
     def _find(self, stretch: _Stretch) -> Places:
         """Places of all sequences of a stretch, verified."""
         rows = self._plan.rows(stretch.first, stretch.rank, stretch.world_size, stretch.steps)
-        if len(self._partitions) == 1:
-            return self._partitions[0].places(rows.row)
-        return Places.scattered(
-            len(rows.row),
-            [
-                (members, part.places(rows.row[members]))
-                for k, part in enumerate(self._partitions)
-                if len(members := np.flatnonzero(rows.partition == k))
-            ],
-        )
+        return places_of([partition.rows for partition in self._partitions], rows)
 
 
 def _length(stage: Stage, dataset: manifest.Manifest) -> int:
