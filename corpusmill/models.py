@@ -12,11 +12,17 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpusmill.errors import CheckFailed, NotFound, Unavailable
+from corpusmill.errors import CheckFailed, NotFound, Unavailable, UsageError
 from corpusmill.places import SHIPPED, cache_folder
+
+
+class NotFetched(NotFound):
+    """A known model is not on this machine yet: nothing is wrong with the recipe that names it."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +84,21 @@ def model_path(setting: str) -> Path:
         if candidate is not None and candidate.is_file():
             return candidate.resolve()
     if setting in KNOWN:
-        raise NotFound(
+        raise NotFetched(
             f"model {setting} is not fetched yet", f"looked in {models_folder()}", "Run `mill models fetch`."
         )
     raise NotFound(
         f"no model {setting!r}", f"it is neither a file nor one of {', '.join(KNOWN)}", "Check language.model."
     )
+
+
+@contextmanager
+def loading(path: Path) -> Iterator[None]:
+    """Around reading a model: what its library raises becomes a UsageError that names the file."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as err:
+        raise UsageError(f"{path} cannot be read as a model", str(err), "Fetch or train it again.") from err
 
 
 def model_digest(path: Path) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from mill.common import InStore, Output
+from corpusmill.errors import NotFound, UsageError
+from mill.common import InStore, Output, noted
+
+if TYPE_CHECKING:
+    from corpusmill.config import Fault
 
 
 def recipe_check(
@@ -21,10 +25,31 @@ def recipe_check(
     from tasks import checks
 
     read = read_recipe(file, set_)
-    if read.found.section and (named := checks.faults(read.found.section, read.found.dropped)):
-        raise read.error(named)
+    if read.found.section:
+        named = [*checks.faults(read.found.section, read.found.dropped), *_training_faults(read.found.section.train)]
+        if named:
+            raise read.error(named)
     recipe = read.section()
-    options.answer({"ok": True, "recipe": recipe.what()}, f"{file}: no faults; it builds {recipe.name!r}")
+    notes = checks.to_fetch(recipe)
+    options.answer(
+        {"ok": True, "recipe": recipe.what(), "notes": notes},
+        f"{file}: no faults; it builds {recipe.name!r}{noted(notes)}",
+    )
+
+
+def _training_faults(config: str | None) -> list[Fault]:
+    """What is wrong with the training config that a recipe names; that there is none `checks` says."""
+    from corpusmill.config import Fault
+    from training.config import load_train_config
+
+    try:
+        if config is not None:
+            load_train_config(config)
+    except UsageError as err:
+        return [Fault(("train",), "; ".join([err.what, *map(str.strip, err.why.split("\n"))]))]
+    except NotFound:
+        pass
+    return []
 
 
 def recipe_schema(*, options: Output = Output()) -> None:

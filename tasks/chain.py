@@ -53,6 +53,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     """
     # What is missing is said before a page is read, not after all of them were.
     checks.check(recipe)
+    given = tokenizer.given(recipe, store)
     tally, run = Count(), finished_first(run, store)
     before = changed.newest(recipe.name, store)
     with reported() as listings:
@@ -63,7 +64,7 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     def jobs(items: Iterable[Any]) -> list[Job]:
         return [Job(store.uri, recipe, item) for item in items]
 
-    given = tokenizer.given(recipe, store)
+    earlier = dedup.earlier(recipe, units, store)
     planted = tally.add([screen.self_test(recipe, store)])
     mapped = run("documents", shard_unit, jobs(units))
     sources = [tally.add([source]) for source, _, _ in mapped]
@@ -73,7 +74,6 @@ def build(recipe: Recipe, store: Store, run: Runner) -> Built:
     if exempted.done:
         tally.add(exempted.done)
     shards = exempted.shards
-    earlier = dedup.earlier(recipe, shards, store)
     exact = tally.add(run("exact", exact_unit, jobs([(shards, earlier)])))
     near = tally.add(dedup.near_over(run, near_unit, shards, exact, recipe, store, earlier))
     repeated = dedup.repeats(run, shards, exact, near, recipe, store)

@@ -20,7 +20,7 @@ from corpusmill.errors import Unavailable
 from corpusmill.extractor.model.load import MODEL
 from corpusmill.extractor.modes import EXTRACTORS, MODEL_MODES, Extraction
 from corpusmill.file_state import while_unchanged
-from corpusmill.models import model_digest, model_path
+from corpusmill.models import loading, model_digest, model_path
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.urls import UrlRules, load_url_rules
 from corpusmill.readers.warc import FileFacts
@@ -110,7 +110,8 @@ def gate_of(recipe: Recipe) -> Gate | None:
 def _loaded(path: Path) -> LanguageModel:
     from corpusmill.kernels.language.identify import LanguageModel
 
-    return LanguageModel(path)
+    with loading(path):
+        return LanguageModel(path)
 
 
 def url_rules(recipe: Recipe) -> UrlRules | None:

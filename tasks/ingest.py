@@ -22,7 +22,7 @@ from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snap
 from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.errors import Incomplete, NotFound, Refused
 from corpusmill.store import Receipt, Store
-from tasks import acquire, changed, extract, limits, origins, stages
+from tasks import acquire, changed, checks, extract, limits, origins, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
 from tasks.acquire.listing import reported
 from tasks.acquire.small_files import together
@@ -77,7 +77,7 @@ def ingest(recipe: Recipe, store: Store, run: Runner) -> Ingested:
         Incomplete: a snapshot has no document, or too many faults; those of other sources are published.
         Refused: another process published in the meantime, or a file of a published snapshot has other bytes now.
     """
-    extract.url_rules(recipe)  # what is missing is said before a page is read
+    checks.check_sources(recipe)  # what is missing is said before a page is read
     tally, run = Count(), finished_first(run, store)
     published = []
     failed: dict[str, Incomplete] = {}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from operator import index
+from types import ModuleType
 from typing import Any
 
 from corpusmill import plugins
@@ -39,6 +40,18 @@ def plan(name: str, config: OwnSource, seed: int) -> list[SourceUnit]:
     Raises:
         NotFound, UsageError: no such module, or it has no `read`.
     """
+    module = checked(config)
+    if callable(getattr(module, "plan", None)):
+        return list(module.plan(name, config, seed))
+    return listed(name, config, seed, "own")
+
+
+def checked(config: OwnSource) -> ModuleType:
+    """The module of a source.
+
+    Raises:
+        NotFound, UsageError: no such module, or it has no `read`.
+    """
     module = plugins.module(config.module)
     if not callable(getattr(module, "read", None)):
         raise UsageError(
@@ -46,9 +59,7 @@ def plan(name: str, config: OwnSource, seed: int) -> list[SourceUnit]:
             "expected read(unit, file, config, options, facts), which yields outcomes",
             "See docs/how-to/add-a-source.md.",
         )
-    if callable(getattr(module, "plan", None)):
-        return list(module.plan(name, config, seed))
-    return listed(name, config, seed, "own")
+    return module
 
 
 def reading(config: OwnSource) -> dict[str, object]:

@@ -22,6 +22,7 @@ from corpusmill.kernels.duplicates import jaccard
 from corpusmill.kernels.duplicates.minhash import Shingling
 from corpusmill.store import Output, Store
 from corpusmill.store.parquet import open_parquet
+from tasks.acquire import SourceUnit
 from tasks.shards import Shard
 
 Ints = NDArray[np.int64]
@@ -93,12 +94,12 @@ def settings(recipe: Recipe) -> dict[str, object]:
     }
 
 
-def snapshots(shards: Sequence[Shard]) -> list[str]:
-    """`source/snapshot` of all shards, sorted."""
+def snapshots(shards: Sequence[Shard | SourceUnit]) -> list[str]:
+    """`source/snapshot` of all shards, or of the files they are made of; sorted."""
     return sorted({f"{shard.source}/{shard.snapshot}" for shard in shards})
 
 
-def earlier(recipe: Recipe, shards: Sequence[Shard], store: Store) -> Earlier | None:
+def earlier(recipe: Recipe, shards: Sequence[Shard | SourceUnit], store: Store) -> Earlier | None:
     """The index that this build is compared with: None where the recipe asks for none, or none is there yet.
 
     A bare name means the newest dataset of that name that holds none of this build's snapshots: so a snapshot that is

@@ -26,7 +26,7 @@ from corpusmill.kernels.measures.families import MeasureSpec
 from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.kernels.words.plain_form import plain
 from corpusmill.kernels.words.table import WordTable, word_table
-from corpusmill.models import model_digest, model_path
+from corpusmill.models import loading, model_digest, model_path
 from corpusmill.rulebook import rules_of
 from tasks import stages
 from tasks.views import View
@@ -128,7 +128,7 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
                 pa.schema([pa.field(f"quality_{name}_e6", pa.int32())]),
                 partial(_scores, f"quality_{name}_e6", _classifier, setting.model),
                 {**edited, **spared},
-                {"quality": _classifier_identity(model_path(setting.model))},
+                {"quality": classifier_identity(model_path(setting.model))},
                 clean,
                 costly=True,
             )
@@ -146,7 +146,7 @@ def groups_of(recipe: Recipe) -> dict[str, Group]:
             )
         )
     for name, own in sorted(judge.own.items()):
-        groups.append(_own_group(name, own, edited if own.view == "clean" else {}))
+        groups.append(own_group(name, own, edited if own.view == "clean" else {}))
     return {group.name: group for group in groups}
 
 
@@ -173,7 +173,8 @@ def _shingling(dedup: Deduplicate) -> dict[str, Any]:
 
 @while_unchanged(2)
 def _language_model(path: Path) -> identify.LanguageModel:
-    return identify.LanguageModel(path)
+    with loading(path):
+        return identify.LanguageModel(path)
 
 
 def _language(path: Path) -> Judge:
@@ -234,28 +235,36 @@ def _card(path: Path) -> Path:
 
 
 @while_unchanged(16, _card)
-def _classifier_identity(path: Path) -> str:
+def classifier_identity(path: Path) -> str:
     """sha256 of the model and of how its card says it is asked."""
     from corpusmill.kernels.quality.classifier import identity
 
-    return identity(path)
+    with loading(path):
+        return identity(path)
 
 
 @while_unchanged(4, _card)
 def _classifier(path: Path) -> Callable[[Any], pa.Array]:
     from corpusmill.kernels.quality.classifier import Classifier
 
-    return Classifier(path).scores_e6
+    with loading(path):
+        return Classifier(path).scores_e6
 
 
 @while_unchanged(2)
 def _perplexity(path: Path) -> Callable[[Any], pa.Array]:
     from corpusmill.kernels.perplexity.score import Model
 
-    return Model(path).log2_e4
+    with loading(path):
+        return Model(path).log2_e4
 
 
-def _own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
+def own_group(name: str, own: Own, edited: Mapping[str, Any]) -> Group:
+    """A measure of the user's own as a group.
+
+    Raises:
+        NotFound: no such function. UsageError: its module has faults.
+    """
     function = plugins.named(own.function)
     identity = {**plugins.identity(own.function.partition(":")[0]), "function": own.function}
     column = f"own_{name}"

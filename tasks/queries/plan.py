@@ -18,7 +18,7 @@ from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.manifest import Input
 from corpusmill.store import Store
 from corpusmill.store.keys import receipt_number
-from tasks import acquire, changed, extract, ingest
+from tasks import acquire, changed, dedup, extract, ingest
 from tasks.acquire import SourceUnit, common_crawl
 from tasks.acquire.fetch import sizes as file_sizes
 from tasks.acquire.fetch.sizes import Sizes, size_of
@@ -126,6 +126,8 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
     """
     with reported() as listings:
         units = acquire.plan(recipe, store, ask=False)
+    if store:
+        dedup.earlier(recipe, units, store)  # what a build would refuse is said here too
     head = ingest.head_of(recipe, store) if store else ingest.Head(None, {})
     new = new_units(recipe, units, head, store)
     listed = {*units, *(unit for found in new.values() for unit in found)}

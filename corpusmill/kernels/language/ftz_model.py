@@ -64,6 +64,11 @@ class _Reader:
         self.at += values.nbytes
         return values
 
+    def skip(self, size: int) -> None:
+        if size < 0 or self.at + size > len(self.data):
+            raise ValueError("bytes are missing")
+        self.at += size
+
     def word(self) -> bytes:
         end = self.data.find(b"\0", self.at)
         if end < 0:
@@ -89,6 +94,48 @@ def _labels(file: _Reader) -> tuple[str, ...]:
     file.numbers("2q")
     entries = [(file.word(), file.numbers("qb")[1]) for _ in range(count)]
     return tuple(word.decode("utf-8") for word, is_label in entries if is_label)
+
+
+def check_whole(path: Path) -> None:
+    """Walk over a fastText model, compressed or not: the library loads one that is cut short without a word, or hangs.
+
+    Raises:
+        ValueError: the file is no such model, or its end is missing.
+    """
+    with path.open("rb") as stream:
+        if stream.read(4) != MAGIC.to_bytes(4, "little"):
+            raise ValueError("not a fastText model: it does not begin as one")
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                _walk(_Reader(data))
+            except (struct.error, ValueError) as err:
+                raise ValueError(f"a fastText model whose end is missing: it has {len(data):,} bytes only") from err
+
+
+def _walk(file: _Reader) -> None:
+    file.skip(2 * 4 + 12 * 4 + 8)  # magic, version, arguments
+    count, _, _, _, pruned = file.numbers("3i2q")
+    for _ in range(count):
+        file.word()
+        file.skip(9)
+    file.skip(8 * max(pruned, 0))
+    (quantised,) = file.numbers("?")
+    _skip_matrix(file, quantised)
+    (quantised_output,) = file.numbers("?")
+    _skip_matrix(file, quantised and quantised_output)
+
+
+def _skip_matrix(file: _Reader, quantised: int) -> None:
+    if not quantised:
+        height, width = file.numbers("2q")
+        file.skip(4 * height * width)
+        return
+    normed, height, _, codes = file.numbers("?2qi")
+    file.skip(codes)
+    file.skip(4 * 256 * file.numbers("4i")[0])
+    if normed:
+        file.skip(height)
+        file.skip(4 * 256 * file.numbers("4i")[0])
 
 
 def read_tables(path: Path) -> Tables | None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.errors import NotFound
-from corpusmill.kernels.language.ftz_model import Tables, huffman, read_tables
+from corpusmill.kernels.language.ftz_model import Tables, check_whole, huffman, read_tables
 from corpusmill.kernels.language.ftz_predict import best_labels
 from corpusmill.kernels.language.identify import LanguageModel
 from corpusmill.models import model_path
@@ -118,6 +118,32 @@ def test_a_cut_file_is_no_table(path: Path, tmp_path: Path) -> None:
     for size in (0, 3, 100, 20_000, len(data) // 2, len(data) - 1):
         (tmp_path / "cut.ftz").write_bytes(data[:size])
         assert read_tables(tmp_path / "cut.ftz") is None
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "hs"}, {"wordNgrams": 2, "dim": 5}])
+def test_a_model_whose_end_is_missing_is_refused_wherever_it_is_cut(tmp_path: Path, options: dict) -> None:
+    """The library loads some of them without a word, and never comes back from others."""
+    import fasttext
+
+    train, file, cut = tmp_path / "t.txt", tmp_path / "m.bin", tmp_path / "cut.bin"
+    train.write_text("".join(f"__label__{i % 3} word{i % 7} and some text\n" for i in range(60)))
+    made = fasttext.train_supervised(str(train), bucket=2000, epoch=1, minn=2, maxn=3, thread=1, verbose=0, **options)
+    made.save_model(str(file))
+    check_whole(file)
+    whole = file.read_bytes()
+    for size in (0, 3, 4, 9, 70, 100, len(whole) // 2, len(whole) - 1):
+        cut.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="fastText model"):
+            check_whole(cut)
+
+
+def test_a_compressed_model_is_whole_or_refused(path: Path, tmp_path: Path) -> None:
+    check_whole(path)
+    whole = path.read_bytes()
+    for size in range(0, len(whole), len(whole) // 40):
+        (tmp_path / "cut.ftz").write_bytes(whole[:size])
+        with pytest.raises(ValueError, match="fastText model"):
+            check_whole(tmp_path / "cut.ftz")
 
 
 def test_the_tree_joins_the_rarest_first() -> None:
