@@ -15,6 +15,8 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
+from corpusmill.quickened import quicken
+
 _FROM_PYTHON = "_ZN7cpython"
 
 
@@ -99,3 +101,6 @@ def _without_gc() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+quicken()

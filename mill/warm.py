@@ -15,6 +15,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from os.path import isfile  # False also where it may not be seen
 from pathlib import Path
 from typing import Annotated, Any
@@ -94,6 +95,7 @@ def _part(item: tuple[str, str]) -> None:
     PARTS[name](Path(folder) / name)
 
 
+@cache
 def texts() -> list[str]:
     """English prose that every installation has: docstrings of the library, a file each, some of them twice."""
     found = []

@@ -44,7 +44,7 @@ def package(tmp_path: Path) -> Path:
     """A clone with the library's real `compiled.py` and a kernel whose helper is two files away."""
     folder = tmp_path / "clone" / "corpusmill"
     folder.mkdir(parents=True)
-    for name in ("__init__.py", "compiled.py", "linked.py"):
+    for name in ("__init__.py", "compiled.py", "linked.py", "quickened.py"):
         shutil.copy(Path(corpusmill.__file__).parent / name, folder)
     (folder / "far.py").write_text(KERNEL)
     (folder / "near.py").write_text(NEAR)
@@ -198,3 +198,37 @@ def test_without_locks_of_files_kernels_are_compiled_all_the_same(package: Path,
     none = "import errno, fcntl\ndef flock(*_): raise OSError(errno.ENOLCK, 'No locks')\nfcntl.flock = flock\n"
     assert said(start(package, none + RUN)) == "1 1"
     assert said(start(package)) == "1 0"
+
+
+QUICKENED = """
+import numpy as np
+from numba import types
+from numba.core import compiler, ir, targetconfig
+from numba.np.numpy_support import ufunc_find_matching_loop
+from corpusmill.kernels.edits.lines import _edit
+from corpusmill.kernels.perplexity.counts import counts_of_counts
+
+kinds = [types.int64, types.uint8, types.float32, types.boolean, types.Array(types.int64, 1, "C")]
+ufuncs = [np.add, np.less, np.bitwise_and, np.true_divide]
+loops = [(ufunc, (a, b)) for ufunc in ufuncs for a in kinds[:4] for b in kinds[:4]]
+flags = [compiler.DEFAULT_FLAGS, compiler.Flags(), compiler.DEFAULT_FLAGS.copy()]
+flags[2].release_gil = True
+codes = [compiler.run_frontend(kernel._function) for kernel in (_edit, counts_of_counts)]
+
+def answers(find):
+    lists = [s.list_vars() for code in codes for block in code.blocks.values() for s in block.body]
+    same = [[a == b for b in flags] for a in flags]
+    return lists, [f.values() for f in flags], same, [str(find(*loop)) for loop in loops]
+
+before = answers(ufunc_find_matching_loop)
+from corpusmill import linked, quickened
+assert ir.Inst._rec_list_vars is quickened._variables and targetconfig.TargetConfig.values is quickened._values
+assert before == answers(quickened._matching_loop) and sum(map(len, before[0])) > 500, before[0][:5]
+print("same")
+"""
+
+
+def test_what_is_quickened_in_numba_gives_the_answers_of_numba() -> None:
+    """Variables of every instruction of two kernels, in order; settings; loops of operators."""
+    done = subprocess.run([sys.executable, "-c", QUICKENED], capture_output=True, text=True, check=False)
+    assert done.stdout == "same\n", done.stderr
