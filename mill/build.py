@@ -220,7 +220,8 @@ def export(
 ) -> None:
     """Write the documents of a dataset as JSON lines, or a trained model as files that `transformers` loads.
 
-    A dataset gives its kept documents; with --all, one line for every record that was read. A checkpoint gives weights
+    A dataset gives its kept documents; with --all, one line for every record that was read. `partition` says where a
+    document was packed: those of `heldout` are not for training. A checkpoint gives weights
     (safetensors), config, tokenizer and a card, in a new folder.
     """
     if "/" in ref:  # no dataset has a name with a slash
@@ -240,8 +241,10 @@ def export(
             "lines": done.lines,
             "bytes": done.size,
             "sha256": done.sha256,
+            "partitions": done.partitions,
         },
-        f"{done.file}: {done.lines:,} lines, {human_bytes(done.size)}, sha256 {done.sha256}",
+        f"{done.file}: {done.lines:,} lines, {human_bytes(done.size)}, sha256 {done.sha256}"
+        + "".join(f"\n{name}: {lines:,} documents" for name, lines in done.partitions.items()),
     )
 
 

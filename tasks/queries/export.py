@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +33,17 @@ class Exported:
     lines: int
     size: int
     sha256: str
+    partitions: Mapping[str, int]
+    """Lines of documents that were packed, by their partition."""
 
 
 def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, raw: bool = False) -> Exported:
     """Write a dataset as JSON lines.
 
-    A line has url, file, offset, doc_id, stage, reason, lang, charset, id, date, title, author, licence, columns, text;
-    stage and reason are null where the document was kept, doc_id and text where no document came of the record.
+    A line has url, file, offset, doc_id, stage, reason, partition, lang, charset, id, date, title, author, licence,
+    columns, text; stage and reason are null where the document was kept, doc_id and text where no document came of the
+    record. The partition is that in whose shards the document is, `heldout` if it is not to be trained on; null where
+    it was not packed. Copies of held-out documents are in it too, with reason `heldout_copy`.
 
     Args:
         digest: of the manifest. everything: a line for every record ever read, in `records.jsonl`; else the kept
@@ -57,6 +62,7 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
         raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder or remove the file.")
     made_folder(out)
     sha, lines, size = hashlib.sha256(), 0, 0
+    partitions: Counter[str] = Counter()
     with Scratch(out) as scratch:
         partial = scratch.path()
         with partial.open("wb") as to:
@@ -66,11 +72,13 @@ def export(store: Store, digest: str, fmt: str, everything: bool, out: Path, *, 
                     to.write(line)
                     sha.update(line)
                     lines, size = lines + 1, size + len(line)
+                    if row["partition"] is not None:
+                        partitions[row["partition"]] += 1
         try:
             os.link(partial, file)  # unlike a rename, this never replaces a file that came meanwhile
         except FileExistsError as err:
             raise Refused(f"{file} exists", "an export never overwrites", "Choose another folder.") from err
-    return Exported(file, lines, size, sha.hexdigest())
+    return Exported(file, lines, size, sha.hexdigest(), dict(sorted(partitions.items())))
 
 
 def rows(store: Store, manifest: Manifest, *, raw: bool = False) -> Iterator[dict[str, Any]]:
@@ -87,6 +95,7 @@ def rows(store: Store, manifest: Manifest, *, raw: bool = False) -> Iterator[dic
                 "doc_id": record["doc_id"].hex() if record["doc_id"] else None,
                 "stage": fate.get("stage", record["stage"]),
                 "reason": fate.get("reason", record["reason"]),
+                "partition": packed.get(record["doc_id"]),
                 "lang": fate.get("lang"),
                 "charset": record["charset"],
                 "id": record["source_id"],
@@ -113,7 +122,9 @@ def _by_shard(store: Store, manifest: Manifest) -> Iterator[tuple[str, dict[str,
             yield file.locator, objects
 
 
-def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw: bool) -> dict[bytes, dict[str, Any]]:
+def _fates(
+    store: Store, objects: Mapping[str, Output], packed: Mapping[bytes, str], raw: bool
+) -> dict[bytes, dict[str, Any]]:
     """doc_id -> stage, reason (both null where kept), language and text, of one file's documents."""
     documents = store.table(objects["documents"])
     said = [name for name in ("title", "author", "columns") if name in documents.column_names]
@@ -140,10 +151,11 @@ def _fates(store: Store, objects: Mapping[str, Output], packed: set[bytes], raw:
     return fates
 
 
-def _packed(store: Store, manifest: Manifest) -> set[bytes]:
-    found: set[bytes] = set()
-    for part in manifest.partitions.values():
+def _packed(store: Store, manifest: Manifest) -> dict[bytes, str]:
+    """The partition of each document that was packed."""
+    found: dict[bytes, str] = {}
+    for name, part in manifest.partitions.items():
         for shard in part.shards:
             column = store.table(shard.docs, columns=["doc_id"]).column("doc_id")
-            found.update(column.to_pylist())
+            found.update(dict.fromkeys(column.to_pylist(), name))
     return found

@@ -121,6 +121,39 @@ def test_own_columns_stand_in_the_export(made) -> None:
     )
 
 
+def test_an_export_says_which_documents_are_held_out(tmp_path: Path, capsys) -> None:
+    """Drawn ones in both files, copies of them in that of all records."""
+    folder = tmp_path / "s"
+    for snapshot in ("one", "two"):
+        (folder / snapshot).mkdir(parents=True)
+        lines = [json.dumps({"id": f"{snapshot}-{i}", "text": prose(i)}) for i in range(30)]
+        (folder / snapshot / "a.jsonl").write_text("\n".join([*lines, '{"id": "short", "text": "Two words."}']))
+    store = open_store(tmp_path / "store", create=True)
+    sources = {n: {"kind": "jsonl", "root": str(folder / n), "snapshot": n} for n in ("one", "two")}
+    wanted = recipe(
+        tmp_path,
+        sources,
+        deduplicate={"policy": "within"},
+        pack={"seq_len": 64, "vocab_size": 512, "heldout_one_in": 4},
+    )
+    built = build(wanted, store, lambda stage, fn, units: [fn(unit) for unit in units])
+    packed: dict[str, set[str]] = {}
+    for name, part in built.manifest.partitions.items():
+        for shard in part.shards:
+            packed.setdefault(name, set()).update(x.hex() for x in store.table(shard.docs).column("doc_id").to_pylist())
+    found = list(rows(store, built.manifest))
+    for name in ("one", "two", "heldout"):
+        assert {row["doc_id"] for row in found if row["partition"] == name} == packed[name] != set()
+    held = [row for row in found if row["partition"] == "heldout"]
+    assert {row["reason"] for row in held} == {None, "heldout_copy"}
+    assert all(row["partition"] is None for row in found if row["reason"] not in (None, "heldout_copy"))
+    assert cli.run(["export", "rows", "-o", str(tmp_path / "out"), "--store", store.uri, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    drawn = sum(row["reason"] is None for row in held)
+    assert answer["partitions"] == {"heldout": drawn, "one": len(packed["one"]), "two": len(packed["two"])}
+    assert answer["lines"] == sum(answer["partitions"].values())
+
+
 def test_own_columns_stand_in_rejects_and_artifacts_without_control_characters(made) -> None:
     built, store = made
     found = sample(store, built.manifest, "too_few_words", 1)
