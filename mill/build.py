@@ -190,10 +190,17 @@ def _plan_text(planned: Mapping[str, Any]) -> str:
         f"requests    {least}{planned['requests']:,}\n"
         f"task runs   {flows} (of {runs['most']} at most)\n"
         f"core-hours  about {said['extract']} to extract, {said['judge_to_pack']} from judging to packing\n"
+        f"units       {_units(planned['units'])}\n"
         f"duplicates  {_deduplication(planned['deduplicate'])}"
         + "".join(f"\n{line}" for line in lines_of(planned["listings"]))
         + "".join(f"\nchanged     {line}" for line in [changes(planned["changed"], "in the newest dataset")] if line)
     )
+
+
+def _units(units: Mapping[str, int] | None) -> str:
+    if units is None:
+        return "unknown"
+    return f"{sum(units.values()):,} from nothing: " + ", ".join(f"{stage} {n:,}" for stage, n in units.items())
 
 
 def _deduplication(cost: Mapping[str, Any] | None) -> str:

@@ -28,6 +28,7 @@ from tasks.acquire.small_files import ARCHIVES
 from tasks.acquire.units import BLOCK_BYTES, blocks_of, sha256_of_all
 from tasks.batches import TASK_RUNS, Batches
 from tasks.dedup.cost import cost
+from tasks.queries.stage_units import Planned, units_by_stage
 
 SAMPLED = 12
 """Files of a snapshot on a server whose sizes are requested."""
@@ -92,6 +93,8 @@ class Plan:
     requests_at_least: bool
     task_runs: Mapping[str, int]
     core_hours: Mapping[str, float | None]
+    units: Mapping[str, int] | None
+    """Of each stage of a build from nothing; None where sizes are unknown."""
     deduplicate: Mapping[str, object] | None
     listings: tuple[Listing, ...]
 
@@ -109,6 +112,7 @@ class Plan:
             "changed": sorted({name for part in self.parts for name in part.changed}),
             "task_runs": {**self.task_runs, "most": TASK_RUNS},
             "core_hours": dict(self.core_hours),
+            "units": dict(self.units) if self.units else None,
             "deduplicate": self.deduplicate,
             "listings": [listing.to_json() for listing in self.listings],
         }
@@ -144,15 +148,16 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
     remote = [part for part in built if part.remote]
     by_index = any(part.kind.startswith("cdx") for part in built)  # what it selects is not known before it is read
     measured = not by_index and total([part.size for part in built]) is not None
+    files, packs = sum(part.units for part in built), sum(windows(recipe, part) for part in built)
+    duplicates = cost(sum(map(_text_bytes, built)), files, recipe) if measured else None
+    to_ask = sum(part.to_ask for part in remote)
     return Plan(
         recipe.name,
         parts,
-        requests=_listings(recipe, len(remote)) + sum(part.to_ask + part.requests for part in remote),
+        requests=_listings(recipe, len(remote)) + to_ask + sum(part.requests for part in remote),
         requests_at_least=by_index or any(part.requests > part.files - part.done for part in remote),
         task_runs={
-            "build-dataset": build_runs(
-                sum(part.units for part in built), sum(windows(recipe, part) for part in built)
-            ),
+            "build-dataset": build_runs(files, packs),
             "ingest-crawl": ingest_runs(
                 [
                     round(len(new[key]) * part.units / len(groups[key]))
@@ -162,9 +167,8 @@ def plan(recipe: Recipe, store: Store | None) -> Plan:
             ),
         },
         core_hours=_core_hours(recipe, built) if measured else {"extract": None, "judge_to_pack": None},
-        deduplicate=cost(sum(map(_text_bytes, built)), sum(part.units for part in built), recipe).to_json()
-        if measured
-        else None,
+        units=units_by_stage(Planned(recipe, files, packs, to_ask, duplicates)) if duplicates else None,
+        deduplicate=duplicates.to_json() if duplicates else None,
         listings=tuple(listings),
     )
 

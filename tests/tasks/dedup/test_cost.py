@@ -15,9 +15,10 @@ from tests.tasks.dedup.corpus import families, recipe, shards, store_at
 from tests.tasks.dedup.test_near import inline, over
 
 
-def test_few_documents_take_two_units_and_no_exchange():
+def test_few_documents_take_a_unit_a_stage_and_no_exchange():
     small = cost(4e6, 3, recipe())
-    assert (small.documents, small.units, small.exchange_bytes) == (1000, 2, 0)
+    assert (small.documents, small.units, small.exchange_bytes) == (1000, 4, 0)
+    assert list(small.stages) == ["exact", "near", "heldout", "leaks"]
     assert small.memory_bytes < 2**20
 
 
@@ -28,6 +29,10 @@ def test_many_documents_stay_near_the_memory_they_are_granted():
     assert 4 * 2**30 < large.memory_bytes <= 13_000_000_000
     assert large.ranges > 10
     assert large.exchange_bytes > 100_000_000 * 14 * 20
+    assert large.core_hours == pytest.approx(sum(stage.core_hours for stage in large.stages.values()))
+    assert large.stages["heldout"].core_hours + large.stages["leaks"].core_hours == pytest.approx(0.628, abs=0.001)
+    more = cost(4e11, 10_000, recipe(memory_mb=4096, lines="line", substring_words=50))
+    assert more.stages["substrings"].core_hours > more.stages["lines"].core_hours > 1
     tight = cost(4e11, 10_000, recipe(memory_mb=1024))
     assert tight.units > large.units
     assert tight.exchange_bytes == large.exchange_bytes
