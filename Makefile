@@ -63,10 +63,12 @@ bench: models bench-setup
 
 bench-setup: .bench-venv/.installed
 
-.bench-venv/.installed: $(VENV)/.installed bench/peers.txt bench/peers-even.txt
+.bench-venv/.installed: $(VENV)/.installed bench/peers.txt bench/peers-even.txt bench/peers-loaders.txt
 	test -x .bench-venv/bin/python || $(PY) -m venv .bench-venv
 	.bench-venv/bin/python -m pip install --quiet --requirement bench/peers.txt
 	.bench-venv/bin/python -m pip install --quiet --no-deps --upgrade --target .bench-venv/even --requirement bench/peers-even.txt
+	test -x .bench-venv/loaders/bin/python || $(PY) -m venv .bench-venv/loaders
+	.bench-venv/loaders/bin/python -m pip install --quiet --requirement bench/peers-loaders.txt
 	touch $@
 
 # Trains the extractor's models anew (LightGBM, in a venv of its own): about 15 minutes; the same digest each time.

@@ -24,13 +24,14 @@ class Peer:
         script: name of a script in bench/peers.
         log: file that gets what the peer prints.
         instead: folder in the peers' venv whose packages stand in for those that the peer pins.
+        venv: of those in bench/peers-VENV.txt; by default that of bench/peers.txt.
 
     Raises:
         NotFound: the peers' venv was not made yet.
     """
 
-    def __init__(self, script: str, log: Path, instead: str | None = None) -> None:
-        python = VENV / "bin" / "python"
+    def __init__(self, script: str, log: Path, instead: str | None = None, venv: str = "") -> None:
+        python = VENV / venv / "bin" / "python"
         if not python.is_file():
             raise NotFound("the peers are not installed", f"no {python}", "Run `make bench-setup`, or give --no-peer.")
         self.script, self.log = script, log

@@ -4,6 +4,9 @@ A made-up partition is stored as `pack` stores it; our side is the `Loader` of t
 groups verified by crc32 at their first touch, labels, document pieces. The raw side has one file of tokens, an order
 that is there already; it gathers and widens rows, and takes labels as a copy of the rows from their second token on.
 
+The same epoch is compared with loaders of others (bench/loader/peers.py), at each number of shards; floors hold at 256,
+and --quick compares there alone.
+
 Besides: memory of the process that is not mapped files, at a million rows and at three million.
 """
 
@@ -23,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench.common import arguments, interleaved, judged, note, report, run
+from bench.loader import peers
 from bench.peers.stopwatch import cpu_seconds
 from corpusmill import schema
 from corpusmill.dataset.manifest import PackedShard, Partition
@@ -39,7 +43,7 @@ ROWS = 524_288
 BATCH = 64
 DOCUMENT = 342
 """Tokens of a document piece; the last of a row is one shorter."""
-SHARDS = (1, 256, 2000)
+SHARDS = (1, 16, 256, 2000)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps(_memory(options.memory)))
         return 0
     rows = ROWS // 16 if options.quick else ROWS
-    shares, lines = {}, []
+    shares, lines, others = {}, [], dict[int, peers.Seconds]()
     for shards in SHARDS:
         with tempfile.TemporaryDirectory(prefix="bench-loader-") as scratch:
             note(f"writing {rows:,} rows into {shards:,} shards")
@@ -60,6 +64,9 @@ def main(argv: Sequence[str]) -> int:
             raw = _raw(Path(scratch) / "raw", rows)
             arms = {"loader": partial(_epoch, store, partition), "raw map": raw}
             found = interleaved(arms, options.repeats or 3, note)
+            if not options.no_peer and (shards == peers.FLOORS_AT or not options.quick):
+                repeats = options.repeats or (3 if shards == peers.FLOORS_AT else 1)
+                others[shards] = peers.beside(store, partition, BATCH, Path(scratch), arms["loader"], repeats)
         ours, theirs = min(found["loader"]), min(found["raw map"])
         shares[f"shards_{shards}"] = theirs / ours
         tokens = rows * (SEQ_LEN + 1) / 1e6
@@ -67,8 +74,11 @@ def main(argv: Sequence[str]) -> int:
     grown = _grown()
     text = table(("shards", "loader, M tokens a CPU s", "raw map", "share"), lines, numbers=(1, 2, 3))
     text += f"\n\nmemory that is no mapped file, from 10^6 to 3 * 10^6 rows: {human_bytes(max(0, grown))} more"
-    ratios = judged("loader", {**shares, "memory": 2 * 2**20 / max(1, grown)})
-    return report({"shares": shares, "grown": grown}, text, ratios, options.json)
+    if others:
+        text += "\n\n" + peers.shown(others, rows * (SEQ_LEN + 1))
+    measured = {**shares, "memory": 2 * 2**20 / max(1, grown), **peers.ratios(others.get(peers.FLOORS_AT, {}))}
+    document = {"shares": shares, "grown": grown, "cpu_seconds": others}
+    return report(document, text, judged("loader", measured), options.json)
 
 
 argparse_help = "print the private bytes of a process that has read batches of a partition of this many rows"
