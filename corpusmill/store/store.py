@@ -64,7 +64,10 @@ def _backend(uri: str) -> Backend:
         return S3Backend.open(rest)
     if separator and scheme != "file":
         raise UsageError(f"{uri} is not a store URI.", "Expected a folder or s3://bucket/prefix.", "Check --store.")
-    folder = Path(rest if separator else uri).expanduser().absolute()
+    try:
+        folder = Path(rest if separator else uri).expanduser().absolute()
+    except RuntimeError as err:
+        raise UsageError(f"{uri} cannot be a store.", f"{err} HOME is not set.", "Give a whole path.") from err
     if file := next(filter(os.path.isfile, (folder, *folder.parents)), None):  # False also where it may not be seen
         raise UsageError(f"{uri} cannot be a store.", f"{file} is a file; a store is a folder.", "Check --store.")
     return FolderBackend(folder)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpusmill.errors import Refused, Unavailable
-from corpusmill.places import SHIPPED, python_environment
+from corpusmill.places import SHIPPED, has_home, python_environment
 
 DEFAULT_PORT = 4200
 HEALTHY_WITHIN_S = 180
@@ -99,6 +99,8 @@ def child_env(extra: Mapping[str, str]) -> dict[str, str]:
     working directory can shadow ours.
     """
     env = python_environment({**tuned_settings(), **os.environ, **extra, "PYTHONUNBUFFERED": "1"})
+    if "HOME" not in env and not has_home() and "PREFECT_HOME" in env:
+        env["HOME"] = env["PREFECT_HOME"]  # Prefect does not start without a home
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
     return env
 

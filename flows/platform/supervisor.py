@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 
 from corpusmill.errors import Unavailable
+from corpusmill.places import has_home
 from corpusmill.processes import Proc, alive, identify, stop
 from corpusmill.redact import redacted
 from flows.platform.server import (
@@ -256,6 +257,8 @@ def _keep(child: subprocess.Popen[bytes]) -> Proc | None:
 def point_prefect_at(env: Mapping[str, str]) -> None:
     """Make this process a client of that server, for good. Prefect reads its settings when it is first imported."""
     os.environ.update(env)
+    if not has_home() and "PREFECT_HOME" in env:
+        os.environ["HOME"] = env["PREFECT_HOME"]
     if "prefect" in sys.modules:
         from prefect.context import refresh_global_settings_context
 

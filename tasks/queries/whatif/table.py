@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,17 @@ SIZES = "count(*) AS docs, coalesce(sum(text_bytes), 0)::BIGINT AS bytes, coales
 
 
 def folder_of_measures() -> Path:
-    """Where the files are: CORPUSMILL_CACHE, else our part of the user's cache."""
-    given = os.environ.get("CORPUSMILL_CACHE")
-    return Path(given) if given else cache_folder()
+    """Where the files are: CORPUSMILL_CACHE, else our part of the user's cache; where this takes no file, they are made
+    for this process alone."""
+    if given := os.environ.get("CORPUSMILL_CACHE"):
+        return Path(given)
+    cache = cache_folder()
+    with suppress(OSError):
+        if cache:
+            cache.mkdir(parents=True, exist_ok=True)
+    if cache and os.access(cache, os.W_OK | os.X_OK):
+        return cache
+    return process_scratch(Path(tempfile.gettempdir())).path()
 
 
 @contextmanager
