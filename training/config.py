@@ -131,6 +131,11 @@ class Run(Section):
         False, description="Recompute the activations of a block in the backward pass."
     )
     checkpoint_every: int = where(100, ge=1, description="Steps between checkpoints.")
+    async_save: bool = where(
+        True,
+        description="Train on while a checkpoint is written, from a copy in host memory (12 bytes a parameter on each "
+        "rank, under fsdp2 divided by the ranks).",
+    )
     keep_last: int = where(
         0, ge=0, description="Checkpoints that stay, the newest ones; older ones are removed after a save. 0: all."
     )

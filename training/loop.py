@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
 from corpusmill.store.scratch import process_scratch
 from training import parallel
-from training.checkpoints import checkpoint, commits, replicas
-from training.checkpoints.retention import Retention, sweep
+from training.checkpoints import checkpoint, commits
+from training.checkpoints.retention import Retention
+from training.checkpoints.saver import Saver
 from training.data import NO_BATCHES, Batch, Loader, batch_digest, chained
 from training.evaluate import Bits, Heldout, has_heldout, nll
 from training.excluded import Excluded
@@ -83,9 +85,21 @@ class Trainer:
     _lines: list[str] = field(default_factory=list)
     _printed: float = 0.0
 
+    @cached_property
+    def saver(self) -> Saver:
+        """Stores its checkpoints."""
+        run = self.spec.config.run
+        keep = Retention(run.keep_last, run.keep_every)
+        parts = (self.store, self.spec.run_id, self.model, self.optimizer, self.ranks, self.scratch)
+        return Saver(*parts, keep, run.async_save, partial(self._say, now=True))
+
     def run(self) -> dict[str, Any]:
         """Train to the end of the plan, or until somebody asks to stop; the result."""
         signal.signal(signal.SIGTERM, self._on_sigterm)
+        with self.saver:  # whatever ends the run, a save that has begun is finished
+            return self._run()
+
+    def _run(self) -> dict[str, Any]:
         plan, config = self.spec.plan, self.spec.config
         self.watch.hooked = parallel.on_gradients(self.model, self.watch.ready)
         self._restore()
@@ -102,6 +116,7 @@ class Trainer:
         if self.progress.step > self.saved_step:
             self._save("final" if outcome == "finished" else "sigterm")
         after = self._evaluate() if outcome == "finished" else None
+        self.saver.wait()
         return {
             "run_id": self.spec.run_id,
             "manifest": self.spec.manifest,
@@ -162,7 +177,9 @@ class Trainer:
         if self.excluded:
             batch = self.excluded.taken_out(batch, step, self.ranks.rank, world)
         watch.input_done()
-        counted, stopping = parallel.sums(batch.counted, self.stopping)
+        counted, stopping, failed = parallel.sums(batch.counted, self.stopping, self.saver.failed)
+        if failed:
+            self.saver.wait()
         if stopping:
             return False
         stage, _ = self.spec.plan.stage_at(step)
@@ -239,8 +256,6 @@ class Trainer:
         )
 
     def _save(self, reason: str) -> None:
-        began = time.perf_counter()
-        replicas.check(self.model, self.optimizer, self.progress.step)
         stage, _ = self.spec.plan.stage_at(max(0, self.progress.step - 1))
         facts = {
             **asdict(self.progress),
@@ -264,26 +279,14 @@ class Trainer:
             "torch_version": str(torch.__version__),
         }
         self._beat()
-        if self.ranks.rank == 0 and self._lines:  # before the commit: what a checkpoint has seen has its metrics
+        extra: dict[str, bytes] = {}  # stored before the commit: what a checkpoint has seen has its metrics
+        if self.ranks.rank == 0 and self._lines:
             name = f"runs/{self.spec.run_id}/metrics.{self.claim}.{self.progress.step:08d}.jsonl"
-            self.store.put(name, "".join(f"{line}\n" for line in self._lines).encode())
+            extra[name] = "".join(f"{line}\n" for line in self._lines).encode()
             self._lines = []
-        self.saved = checkpoint.save(
-            self.store, self.spec.run_id, facts, self.model, self.optimizer, self.ranks, self.scratch, self.damaged
-        )
+        self.saved = self.saver.save(facts, extra, self.damaged)
         self.saved_step = self.progress.step
-        self._say(f"saved {self.saved} in {time.perf_counter() - began:.2f} s", now=True)
-        if self.ranks.rank == 0:
-            self._forget()
-
-    def _forget(self) -> None:
-        """Remove the checkpoints that need not stay; where that fails, training goes on."""
-        run = self.spec.config.run
-        try:
-            for name in sweep(self.store, self.spec.run_id, Retention(run.keep_last, run.keep_every), self.damaged):
-                self._say(f"removed {name}", now=True)
-        except MillError as err:
-            self._say(f"WARNING: older checkpoints stay: {err.what}", now=True)
+        self._beat()
 
     def _evaluate(self) -> Bits | None:
         if self.heldout is None:
@@ -303,7 +306,7 @@ class Trainer:
     def _say(self, text: str, now: bool) -> None:
         if self.ranks.rank == 0 and (now or time.monotonic() - self._printed >= LINE_EVERY_S):
             self._printed = time.monotonic()
-            print(text, flush=True)
+            print(f"{text}\n", end="", flush=True)  # in one piece: the thread that saves has news too
 
 
 def _trainer(spec: RunSpec, claim: int, folder: Path, scratch: Path, ranks: Ranks) -> Trainer:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import shutil
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.metadata import StorageMeta
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict,
     get_state_dict,
@@ -25,53 +28,75 @@ from torch.distributed.checkpoint.state_dict_loader import load as dcp_load
 from torch.distributed.checkpoint.state_dict_saver import save as dcp_save
 from torch.optim import Optimizer
 
-from corpusmill.errors import CheckFailed, NotFound
+from corpusmill.errors import CheckFailed, NotFound, Unavailable
 from corpusmill.store import Store
 from training.checkpoints import commits
+from training.checkpoints.agreement import together
 from training.checkpoints.commits import Commit
 from training.parallel import Ranks
 
 
-def save(
-    store: Store,
-    run_id: str,
-    facts: Mapping[str, Any],
-    model: nn.Module,
-    optimizer: Optimizer,
-    ranks: Ranks,
-    scratch: Path,
-    damaged: Collection[str] = (),
-) -> str:
-    """Store a checkpoint of all ranks; its name.
+class _Writer(FileSystemWriter):
+    """DCP's, whose `.metadata` would hold a random id and the path of the scratch folder: equal states, equal bytes."""
 
-    Every rank uploads what it wrote; rank 0 commits when all are done.
+    def storage_meta(self) -> StorageMeta:
+        return StorageMeta()
 
-    Args:
-        facts: the content of COMMIT.json besides the files; `step` names the checkpoint.
-        scratch: a local folder that all ranks of this machine share.
-        damaged: names of checkpoints that could not be loaded; their steps are stored under further names.
-    """
-    name = commits.free_name(run_id, facts["step"], damaged)
-    folder = scratch / f"save-{facts['step']:08d}"
+
+def state_of(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+    """Weights and optimizer state by plain names, of every rank its part: the tensors themselves, not copies."""
     optimizer.zero_grad()  # DCP would otherwise save an empty optimizer state in silence (pytorch#140898)
     weights, moments = get_state_dict(model, optimizer)
-    dcp_save({"model": weights, "optim": moments}, checkpoint_id=folder)
-    mine = [".metadata"] if ranks.rank == 0 else []
-    mine += sorted(path.name for path in folder.glob(f"__{ranks.rank}_*"))
-    files = _everyones([_upload(store, name, folder / file) for file in mine])
-    if ranks.rank == 0:
-        listed = sorted((file for part in files for file in part), key=lambda file: str(file["file"]))
-        commits.write(store, name, {**facts, "files": listed})
-    dist.barrier()
+    return {"model": weights, "optim": moments}
+
+
+def write(
+    store: Store,
+    name: str,
+    facts: Mapping[str, Any],
+    state: dict[str, Any],
+    ranks: Ranks,
+    scratch: Path,
+    group: dist.ProcessGroup | None,
+    extra: Mapping[str, bytes],
+) -> None:
+    """Store a checkpoint of all ranks.
+
+    Every rank uploads what it wrote; rank 0 commits when all are done. It succeeds on all ranks or fails on all.
+
+    Args:
+        facts: the content of COMMIT.json besides the files.
+        state: what `state_of` returned, or a copy of it in host memory.
+        scratch: a local folder that all ranks of this machine share.
+        group: for all that the ranks exchange here.
+        extra: name in the store -> content of what this rank stores before the commit.
+    """
+    folder = scratch / f"save-{facts['step']:08d}"
+    try:
+        dcp_save(state, storage_writer=_Writer(folder), process_group=group)
+    except CheckpointException as err:  # which is no Exception
+        rank, (fault, _) = next(iter(err.failures.items()))
+        raise Unavailable(
+            f"rank {rank} could not write {name} into {folder}", f"{type(fault).__name__}: {fault}"
+        ) from None
+
+    def upload() -> list[dict[str, object]]:
+        own = [".metadata"] if ranks.rank == 0 else []
+        own += sorted(path.name for path in folder.glob(f"__{ranks.rank}_*"))
+        files = [_upload(store, name, folder / file) for file in own]
+        for stored, data in extra.items():
+            store.put(stored, data)
+        return files
+
+    def commit() -> None:
+        if ranks.rank == 0:
+            listed = sorted((file for files in parts for file in files), key=lambda file: str(file["file"]))
+            commits.write(store, name, {**facts, "files": listed})
+
+    parts = together(group, upload)
+    together(group, commit)
     if ranks.local_rank == 0:
         shutil.rmtree(folder, ignore_errors=True)
-    return name
-
-
-def _everyones(mine: list[dict[str, object]]) -> list[list[dict[str, object]]]:
-    parts: list[list[dict[str, object]]] = [[] for _ in range(dist.get_world_size())]
-    dist.all_gather_object(parts, mine)
-    return parts
 
 
 def _upload(store: Store, name: str, path: Path) -> dict[str, object]:

@@ -6,25 +6,25 @@ Costs one sha256 of weights and moments a rank. Shards of FSDP2 have no copies, 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
-import torch
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
+import torch.distributed as dist
 
 from corpusmill.errors import CheckFailed
-from training import parallel
+from training.checkpoints.agreement import together
+from training.checkpoints.staging import tensors
 
 
-def check(model: nn.Module, optimizer: Optimizer, step: int) -> None:
+def check(state: Any, step: int, group: dist.ProcessGroup | None = None) -> None:
     """Compare the copies of all ranks.
+
+    Args:
+        state: of model and optimizer (`checkpoint.state_of`).
 
     Raises:
         CheckFailed: on every rank alike, naming those that differ from rank 0.
     """
-    if not isinstance(model, DistributedDataParallel):
-        return
-    parts = parallel.gathered(digest(model, optimizer))
+    parts = together(group, lambda: digest(state))
     if other := [rank for rank, part in enumerate(parts) if part != parts[0]]:
         raise CheckFailed(
             f"step {step}: the copies of the model differ on rank {', '.join(map(str, other))}",
@@ -35,11 +35,9 @@ def check(model: nn.Module, optimizer: Optimizer, step: int) -> None:
         )
 
 
-def digest(model: nn.Module, optimizer: Optimizer) -> bytes:
-    """sha256 of all parameters and what the optimizer keeps of each."""
+def digest(state: Any) -> bytes:
+    """sha256 of all tensors of a state: parameters and what the optimizer keeps of each."""
     sha = hashlib.sha256()
-    for parameter in model.parameters():
-        state = optimizer.state.get(parameter, {})
-        for tensor in (parameter, *(state[name] for name in sorted(state) if isinstance(state[name], torch.Tensor))):
-            sha.update(tensor.detach().cpu().contiguous().numpy().data)
+    for tensor in tensors(state):
+        sha.update(tensor.cpu().contiguous().numpy().data)
     return sha.digest()

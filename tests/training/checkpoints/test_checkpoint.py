@@ -14,6 +14,7 @@ from corpusmill.store import Store, open_store
 from tests.training.toy import config
 from training import parallel
 from training.checkpoints import checkpoint, commits
+from training.checkpoints.saver import Saver
 from training.data import NO_BATCHES
 from training.parallel import Ranks
 
@@ -50,12 +51,17 @@ def facts(step: int, chain: str = NO_BATCHES) -> dict[str, Any]:
     return {"step": step, "run_id": RUN, "batch_chain": chain}
 
 
+def save(store: Store, saved: tuple[torch.nn.Module, torch.optim.Optimizer], ranks: Ranks, scratch: Path) -> str:
+    with Saver(store, RUN, *saved, ranks, scratch) as saver:
+        return saver.save(facts(3))
+
+
 @pytest.mark.parametrize(("mode", "other"), [("ddp", "ddp"), ("ddp", "fsdp2"), ("fsdp2", "ddp")])
 def test_checkpoint_of_one_mode_is_loaded_into_another(
     mode: str, other: str, ranks: Ranks, store: Store, tmp_path: Path
 ) -> None:
     saved = trained(mode, ranks)
-    name = checkpoint.save(store, RUN, facts(3), *saved, ranks, tmp_path)
+    name = save(store, saved, ranks, tmp_path)
     assert name == f"checkpoints/{RUN}/00000003"
     made = config(f'run.mode="{other}"', "seed=99")
     model = parallel.build(made, VOCAB, ranks)
@@ -73,7 +79,7 @@ def test_damaged_file_is_never_opened(
 ) -> None:
     """DCP's .metadata is a pickle; here it is one that somebody else wrote."""
     saved = trained("ddp", ranks)
-    checkpoint.save(store, RUN, facts(3), *saved, ranks, tmp_path)
+    save(store, saved, ranks, tmp_path)
     found = commits.latest(store, RUN)
     assert found
     for file in found.facts["files"]:

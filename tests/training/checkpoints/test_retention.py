@@ -11,8 +11,7 @@ import torch
 from corpusmill.errors import Unavailable
 from corpusmill.store import Store, open_store
 from tests.training.toy import Toy
-from training import loop
-from training.checkpoints import commits
+from training.checkpoints import commits, saver
 from training.checkpoints.retention import Retention, hold, sweep
 from training.loop import _trainer
 from training.parallel import Ranks
@@ -122,7 +121,7 @@ def test_a_run_keeps_what_its_config_says_and_goes_on_where_nothing_can_be_remov
         settings = ("run.checkpoint_every=1", f"run.keep_last={last}", "run.keep_every=3")
         spec = toy.spec(f'name="kept-{last}"', "mixture.stage=[{steps=7}]", *settings, f"seed={number}")
         if last == 1:
-            monkeypatch.setattr(loop, "sweep", _refused)
+            monkeypatch.setattr(saver, "sweep", _refused)
         assert _trainer(spec, 1, tmp_path, tmp_path, ranks).run()["outcome"] == "finished"
         assert left(toy.open(), spec.run_id) == ([3, 6, 7] if last == 2 else [1, 2, 3, 4, 5, 6, 7])
     signal.signal(signal.SIGTERM, before)
