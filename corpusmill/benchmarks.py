@@ -211,11 +211,14 @@ def folder(config: Decontaminate) -> Path:
     """
     if given := config.root or os.environ.get(VARIABLE):
         return Path(given)
+    names = ", ".join(wanted.name for wanted in benchmarks_of(config))
     raise UsageError(
         "no folder of benchmarks is named",
-        f"the recipe screens against {', '.join(wanted.name for wanted in benchmarks_of(config))}",
+        f"the recipe screens against {names}" if names else "the items of a registered benchmark are in files of yours",
         f"Set decontaminate.root or {VARIABLE} to the folder of their files (docs/how-to/decontaminate.md), "
-        "or screen against none: --set 'decontaminate.use=[]'.",
+        "or screen against none: --set 'decontaminate.use=[]'."
+        if names
+        else f"Set {VARIABLE} to the folder of their files (docs/how-to/decontaminate.md).",
     )
 
 

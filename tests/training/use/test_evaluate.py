@@ -200,6 +200,47 @@ def test_registered_benchmarks_of_multiple_choice_are_answered(
     assert cli.run([*ask, good, "--items", "0"]) == UsageError.exit_code
 
 
+@pytest.mark.parametrize(("name", "items"), [("arc-easy", 2376), ("openbookqa", 500), ("piqa", 1838)])
+def test_the_registered_sets_have_an_answer_for_every_item(
+    name: str,
+    items: int,
+    own: Toy,
+    trained: Trained,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The real files, where they are; the toy's tokenizer knows no word of theirs, so only the work is checked."""
+    monkeypatch.setenv("CORPUSMILL_BENCHMARKS", str(data_dir / "benchmarks"))
+    found = benchmarks.questions(name)
+    with gzip.open(data_dir / "benchmarks" / f"{name}.jsonl.gz", "rt", encoding="utf-8", newline="\n") as file:
+        rows = [json.loads(line) for line in file]
+    assert len(found) == len(rows) == items
+    for question, row in zip(found, rows, strict=True):
+        given = row["answer"] if isinstance(row["answer"], str) else row["choices"][row["answer"]]
+        assert question.choices[question.answer] == given
+        assert question.text == row["question"]
+    ask = ["evaluate", trained.run_id, "--store", own.uri, "--json", "--benchmark", name, "--items", "6"]
+    assert cli.run(ask) == 0
+    said = json.loads(capsys.readouterr().out)["benchmarks"][name]
+    done = answers(trained, found[:6])
+    assert said["accuracy"] == pytest.approx(sum(one.raw == one.question.answer for one in done) / 6)
+    assert said["normalised_accuracy"] == pytest.approx(sum(one.normalised == one.question.answer for one in done) / 6)
+    assert said["chance"] == pytest.approx(sum(1 / len(row["choices"]) for row in rows[:6]) / 6)
+    assert all(math.isfinite(likelihood) and likelihood < 0 for one in done for likelihood in one.loglikelihood)
+
+
+def test_registered_sets_without_choices_are_refused_and_a_missing_folder_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("gsm8k-test", "humaneval", "lambada"):
+        with pytest.raises(UsageError, match="is not of multiple choice"):
+            benchmarks.questions(name)
+    monkeypatch.delenv("CORPUSMILL_BENCHMARKS", raising=False)
+    with pytest.raises(UsageError, match=r"in files of yours\n.*Set CORPUSMILL_BENCHMARKS to"):
+        benchmarks.questions("piqa")
+
+
 def test_another_tokenizer_is_refused(own: Toy, trained: Trained, tmp_path: Path) -> None:
     from training.use.report import evaluate
 
