@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["training.loop", "tests.training.forked", "tests.training.toy"])
+_CONTEXT.set_forkserver_preload(["tests.training.preloaded", "tests.training.forked"])
 
 
 def started(world: int, target: Callable[..., None], *args: Any) -> list[BaseProcess]:

@@ -26,6 +26,7 @@ from training.parallel import Ranks
 
 RUN = "00112233aabbccdd"
 VOCAB = 97
+SHORT = ("run.checkpoint_every=2", "run.micro_batch=8", "heldout_sequences=2")
 
 
 def trained(mode: str, ranks: Ranks) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -113,7 +114,7 @@ def test_a_fault_of_the_thread_ends_the_run_at_its_next_step_and_nothing_is_comm
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(checkpoint, "_upload", full)
     for number, steps in enumerate((2, 9)):  # at the end of the run, and in the middle
-        spec = toy.spec(f"mixture.stage=[{{steps={steps}}}]", f"seed={40 + number}", "run.checkpoint_every=2")
+        spec = toy.spec(f"mixture.stage=[{{steps={steps}}}]", f"seed={40 + number}", *SHORT)
         folder = tmp_path / str(steps)
         folder.mkdir()
         trainer = _trainer(spec, 1, folder, folder, ranks)
@@ -129,7 +130,7 @@ def test_a_run_that_ends_by_a_fault_finishes_the_save_that_has_begun(
     toy: Toy, ranks: Ranks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    spec = toy.spec("mixture.stage=[{steps=9}]", "seed=42", "run.checkpoint_every=2")
+    spec = toy.spec("mixture.stage=[{steps=9}]", "seed=42", *SHORT)
     trainer = _trainer(spec, 1, tmp_path, tmp_path, ranks)
     step = trainer._step
     with held(monkeypatch) as go:
