@@ -35,7 +35,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-KERNELS = "CORPUSMILL_KERNELS"
+KERNELS, SAID = "CORPUSMILL_KERNELS", "CORPUSMILL_SAID"
 
 _PACKAGE = Path(__file__).resolve().parent
 _IMPORT = re.compile(rb"^[ \t]*(?:from (corpusmill[\w.]*) import (\([^)]*\)|[^\n#]*)|import (corpusmill[\w.]*))", re.M)
@@ -390,10 +390,9 @@ def writable() -> Path | None:
     for folder in folders():
         if _takes_files(folder):
             return folder
-    named = ", ".join(map(str, folders())) or "no cache folder: HOME is not set"
-    _say_once(
-        f"kernels are compiled in memory, each time anew: cannot write to {named}; {KERNELS} names another folder"
-    )
+    named = ", ".join(map(str, folders()))
+    why = f"cannot write to {named}" if named else "HOME is not set, so there is no cache folder"
+    _say_once(f"kernels are compiled in memory, each time anew: {why}; {KERNELS} names another folder")
     return None
 
 
@@ -411,4 +410,7 @@ def _takes_files(folder: Path) -> bool:
 
 @cache
 def _say_once(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    """Say it unless the process that started this one has said it."""
+    if os.environ.get(SAID) != message:
+        os.environ[SAID] = message
+        print(message, file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ SHOWN = 10
 SAYS = {
     "template": "templates that were dropped with what they say",
     "memory": "files or frames that would take too much memory to unpack (pack them again with less)",
+    "rows": "rows that are counted as one, since their file has far too few bytes for them",
     "cut_by_crawler": "pages that the crawler cut (WARC-Truncated)",
     "wrong_length": "records whose stated length is not theirs",
 }

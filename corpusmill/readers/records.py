@@ -95,7 +95,7 @@ class FileFacts:
     counts: Counter[str] = field(default_factory=Counter)
     """`empty_file`, `truncated`, `damaged`, `crashed`, `wrong_digest` (places), `wrong_length` (repaired),
     `cut_by_crawler` (WARC-Truncated); `template:NAME`, of wikitext, that gave no text; `memory:NEED`, of what would
-    take too much to unpack."""
+    take too much to unpack; `rows:REASON`, that stand in one outcome."""
 
     columns: dict[str, ColumnFacts] = field(default_factory=dict)
     """Columns by name."""

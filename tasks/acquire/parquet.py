@@ -2,7 +2,7 @@
 
 Row groups are dealt to the blocks evenly by number, not by their first byte: asking for that builds the metadata of
 columns, and Arrow ends the process where those are broken. Batches are bounded by what the largest page may give, and
-converted column by column; where that fails, value by value.
+converted column by column; where that fails, value by value. Rows are bounded by the bytes of the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("pyarrow",)
 NAMES = re.compile(r"\.(parquet|parq|pq)$", re.IGNORECASE)
 BATCH_ROWS, UNKNOWN_ROWS = 256, 16
@@ -38,7 +38,9 @@ MAX_PAGE = 96 * 2**20
 """Bytes of a page when it is unpacked; writers make pages of 1 MiB. It is held as a whole, twice."""
 FREE_BYTES = 64 * 2**20
 """Text that any file may give; beyond it, and 1,000 times the bytes of the file, rows are `bomb`."""
-MAX_LOST = 10**7  # a broken footer may promise any number of rows
+FREE_ROWS, MOST_ROWS = 2**20, 2
+"""Rows that any file may give, and rows a byte of the file beyond. A row costs 14 us whatever is in it; a run of nulls
+has no bytes, and a footer may promise any number: what is above is one outcome a row group (`bomb`) and a count."""
 
 
 def plan(name: str, config: Parquet, seed: int) -> list[SourceUnit]:
@@ -90,6 +92,7 @@ class _Groups:
     ) -> None:
         self._table, self._layout, self._reader, self._facts = table, layout, reader, facts
         self._path, self._left = file.path, max(FREE_BYTES, MAX_RATIO * file.size)
+        self._rows_left = max(FREE_ROWS, MOST_ROWS * file.size)
         outer = {field.name: field.type for field in reversed(schema)}
         inner = {name: kind for name in reader.becomes if name not in outer and (kind := _inner(schema, name))}
         self._wanted = {name: kind for name, kind in {**outer, **inner}.items() if name in reader.becomes}
@@ -114,7 +117,7 @@ class _Groups:
                 reason = fault
             else:
                 for row in self._rows(group, [name for name in self._wanted if name not in faults], at_once):
-                    if self._left <= 0:
+                    if self._left <= 0 or self._rows_left <= 0:
                         reason = "bomb"
                         break
                     try:
@@ -122,6 +125,7 @@ class _Groups:
                     except Exception as err:
                         outcome = crashed(err, self._facts, offset=number, **place)
                     self._left -= outcome.payload_bytes
+                    self._rows_left -= 1
                     yield outcome
                     number += 1
         except Exception as err:  # Arrow has many words for broken content
@@ -129,8 +133,13 @@ class _Groups:
         end = first + count
         if number < end and reason != "no_text_column":
             self._facts.fault(number, reason)
-        for missing in range(number, min(end, number + MAX_LOST)):
+        listed = max(number, min(end, number + self._rows_left))
+        for missing in range(number, listed):
             yield ended(reason, offset=missing, **place)
+        self._rows_left -= listed - number
+        if listed < end:
+            self._facts.counts["rows:" + ("bomb" if reason == "no_text_column" else reason)] += end - listed
+            yield ended("bomb" if reason == "no_text_column" else reason, offset=listed, **place)
 
     def _pages(self, group: int) -> tuple[dict[str, str], int]:
         """Columns with a page that is too large to be unpacked, and why; and how many rows may be read at once.

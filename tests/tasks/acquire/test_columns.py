@@ -409,3 +409,53 @@ def test_the_layout_of_a_file_is_what_arrow_says_of_it(tmp_path: Path) -> None:
                 assert chunk.nulls == said.statistics.null_count
                 assert 0 < largest_page(file, chunk)[0] < 2 * 2**20
     assert pc.sum(pa.array([chunk.nulls for chunks in groups for chunk in chunks])).as_py() == 1667
+
+
+def nulls(path: Path, count: int, texts: int = 0, **options: Any) -> None:
+    """A row group of nulls, with some texts among them and, where there are texts, numbers beside them."""
+    column: list[str | None] = [None] * count
+    for i in range(texts):
+        column[i * count // texts] = f"text {i} of a sparse column"
+    table = {"text": pa.array(column, pa.string())} | ({"n": list(range(count))} if texts else {})
+    pq.write_table(pa.table(table), path, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"row_group_size": 40_000}, {"compression": "zstd", "use_dictionary": False}])
+def test_far_more_rows_than_a_file_has_bytes_are_one_outcome_and_a_count(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of a billion nulls takes some kB, and took hours."""
+    monkeypatch.setattr(parquet, "FREE_ROWS", 1000)
+    nulls(tmp_path / "a.parquet", 200_000, **options)
+    facts = FileFacts()
+    found = reasons(outcomes("parquet", tmp_path, facts))
+    listed = max(1000, 2 * (tmp_path / "a.parquet").stat().st_size)
+    groups = 200_000 // options.get("row_group_size", 200_000)
+    assert found == {"no_text_column": listed, "bomb": groups}
+    assert facts.counts["rows:bomb"] + listed == 200_000
+    assert len(facts.faults) == groups
+
+
+def test_a_footer_that_promises_rows_which_are_not_there_is_bounded_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "FREE_ROWS", 1000)
+    nulls(tmp_path / "a.parquet", 30_000, use_dictionary=False)
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[4:60] = bytes(56)  # the first page's head
+    (tmp_path / "a.parquet").write_bytes(data)
+    facts = FileFacts()
+    found = reasons(outcomes("parquet", tmp_path, facts))
+    assert set(found) == {"damaged"}
+    assert found["damaged"] - 1 + facts.counts["rows:damaged"] == 30_000
+    assert found["damaged"] < 5000
+
+
+def test_sparse_columns_are_read_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "FREE_ROWS", 1000)
+    nulls(tmp_path / "a.parquet", 50_000, texts=25, compression="zstd")
+    facts = FileFacts()
+    found = outcomes("parquet", tmp_path, facts)
+    assert [o.text for o in found if o.text] == [f"text {i} of a sparse column" for i in range(25)]
+    assert reasons(found) == {None: 25, "no_text_column": 49_975}
+    assert not facts.counts
