@@ -23,7 +23,6 @@ import functools
 import hashlib
 import importlib
 import os
-import pickle
 import platform
 import re
 import sys
@@ -101,7 +100,12 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        return self.dispatcher._numba_type_  # so kernels that call this one see Numba's
+        """Numba's, for kernels that call this one: it is compiled into them."""
+        return (self._inside if self._kept else self).dispatcher._numba_type_
+
+    @cached_property
+    def _inside(self) -> Kernel:
+        return Kernel(self._function, self._options, kept=False)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -170,7 +174,12 @@ def _with_cache(dispatcher: Any, function: Callable[..., Any]) -> Any:
     compile_one = dispatcher.compile
 
     def compile_alone(signature: Any) -> Any:
-        with kept.alone():
+        from numba.core.compiler_lock import global_compiler_lock
+
+        with global_compiler_lock, kept.alone():
+            if signature not in dispatcher.overloads and (found := kept.load(signature, dispatcher.targetctx)):
+                dispatcher._cache_hits[signature] += 1
+                dispatcher.add_overload(found)
             return compile_one(signature)
 
     dispatcher.compile = compile_alone
@@ -283,26 +292,28 @@ class _Kept:
 
     def flush(self) -> None: ...
 
-    def load_overload(self, signature: Any, context: Any) -> Any:
+    def load_overload(self, signature: Any, context: Any) -> None:
+        """Nothing: `load` has been asked."""
+
+    def load(self, signature: tuple[Any, ...], context: Any) -> Any:
         """Code from disk, else None, and then nobody else compiles this kernel until `alone` ends."""
-        context.refresh()
+        from corpusmill.linked import rebuilt
+
         name = self._name(signature, context.codegen())
         for waited in (False, True):
             for folder in folders():
                 if (payload := _read(folder / name)) is not None:
-                    return _rebuilt(context, payload)
+                    return rebuilt(self._function, payload, context)
             if waited or any(held == name for held, _, _ in self._locks) or not self._lock(name):
                 break
         return None
 
-    def save_overload(self, signature: Any, result: Any) -> None:
+    def save_overload(self, signature: tuple[Any, ...], result: Any) -> None:
         """Keep the code; a kernel whose code cannot be kept is a mistake of ours."""
-        assert not result.library.has_dynamic_globals, f"{self._function}: code with addresses in it cannot be kept"
-        assert not result.lifted
-        if (folder := writable()) is not None:
-            from numba.core.serialize import dumps
+        from corpusmill.linked import reduced
 
-            payload: bytes = dumps(result._reduce())  # type: ignore[no-untyped-call]
+        payload = reduced(result)
+        if (folder := writable()) is not None:
             _write(folder / self._name(signature, result.codegen), payload)
 
     @contextlib.contextmanager
@@ -332,7 +343,7 @@ class _Kept:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         return True
 
-    def _name(self, signature: Any, codegen: Any) -> str:
+    def _name(self, signature: tuple[Any, ...], codegen: Any) -> str:
         import llvmlite
         import numba
         import numpy as np
@@ -342,7 +353,7 @@ class _Kept:
         what = [
             stamp(Path(code.co_filename).resolve()),
             f"{self._function.__qualname__}:{code.co_firstlineno}",
-            ", ".join(map(str, signature)) if isinstance(signature, tuple) else str(signature),
+            ", ".join(map(str, signature)),
             repr(codegen.magic_tuple()),
             platform.python_version(),
             f"{numba.__version__} {llvmlite.__version__} {np.__version__}",
@@ -350,16 +361,6 @@ class _Kept:
         ]
         digest = hashlib.sha256("\n".join(what).encode()).hexdigest()
         return f"{Path(code.co_filename).stem}.{self._function.__name__}-{digest[:40]}.nbc"
-
-
-def _rebuilt(context: Any, payload: bytes) -> Any:
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import CompileResult
-
-    from corpusmill.linked import libraries_of
-
-    with libraries_of(context.codegen(), JITCodeLibrary):  # finished code, also where it is linked into a caller
-        return CompileResult._rebuild(context, *pickle.loads(payload))  # type: ignore[no-untyped-call]
 
 
 def _read(path: Path) -> bytes | None:

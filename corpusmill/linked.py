@@ -1,4 +1,4 @@
-"""How a kernel is compiled: in one piece, with all that it calls.
+"""How a kernel is compiled, in one piece with all that it calls, and how its code is kept.
 
 Numba makes finished machine code of every function that a kernel calls, of its own (`np.empty`) too, optimises it to
 the end, wraps it for calls from Python, and then does all of that once more in the kernel. Here what a kernel calls is
@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import pickle
+import sys
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
+from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.runtime.nrt import rtsys
+from numba.core.serialize import dumps
 
 from corpusmill.quickened import quicken
 
@@ -78,6 +84,43 @@ class Outermost(Compiler):
         for environment in result._find_referenced_environments():
             codegen.set_env(environment.env_name, environment)
         return result
+
+
+def reduced(result: Any) -> bytes:
+    """What it takes to call compiled code: machine code, the name of its wrapper, what it refers to."""
+    assert not result.library.has_dynamic_globals, f"{result.fndesc.qualname}: code with addresses in it cannot be kept"
+    assert not result.lifted
+    payload: bytes = dumps(  # type: ignore[no-untyped-call]
+        (
+            result.library._get_compiled_object(),
+            result.fndesc.llvm_cpython_wrapper_name,
+            result.environment,
+            result._find_referenced_environments(),
+            result.signature,
+            result.reload_init,
+        )
+    )
+    return payload
+
+
+def rebuilt(function: Callable[..., Any], payload: bytes, context: Any) -> Any:
+    """Compiled code as a dispatcher takes it. Numba's own way also reads what callers need that inline the code: its
+    tables of operations, and LLVM's form of the code."""
+    code, wrapper, environment, environments, signature, reload_init = pickle.loads(payload)
+    for again in reload_init:
+        again()
+    rtsys.initialize(context)
+    codegen = context.codegen()
+    library = JITCodeLibrary(codegen, function.__qualname__)  # type: ignore[no-untyped-call]
+    library.enable_object_caching()  # type: ignore[no-untyped-call]
+    library._set_compiled_object(code)  # type: ignore[no-untyped-call]
+    library._finalize_final_module()  # type: ignore[no-untyped-call]
+    address = codegen._engine.get_function_address(wrapper)
+    module, name = sys.modules[function.__module__], function.__name__
+    entry = _dynfunc.make_function(module, name, "", address, environment, (library,))
+    for known in {id(known): known for known in (environment, *environments)}.values():
+        codegen.set_env(known.env_name, known)
+    return SimpleNamespace(signature=signature, entry_point=entry, objectmode=False, library=library)
 
 
 @contextlib.contextmanager

@@ -142,7 +142,8 @@ class _Worker:
         with tempfile.TemporaryFile() as shared:
             shared.truncate(AT_WORK.size)
             self._at_work = mmap.mmap(shared.fileno(), AT_WORK.size)
-            settings = mode, str(limits.max_depth), str(limits.memory_mb), str(shared.fileno())
+            bounds = str(limits.max_depth), str(limits.memory_mb), str(limits.timeout_s)
+            settings = mode, *bounds, str(shared.fileno())
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "corpusmill.extractor.sandbox.worker", *settings],
                 stdin=subprocess.PIPE,

@@ -1,7 +1,7 @@
 """The process that extracts or parses: pages from its standard input, texts to its standard output; it may be killed.
 
-Started by sandbox.py as `python -m corpusmill.extractor.sandbox.worker MODE MAX_DEPTH MEMORY_MB SHARED`, the last a
-file descriptor. It ends when its input does, and on Linux dies with its parent.
+Started by sandbox.py as `python -m corpusmill.extractor.sandbox.worker MODE MAX_DEPTH MEMORY_MB TIMEOUT_S SHARED`, the
+last a file descriptor. It ends when its input does, and on Linux dies with its parent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ from corpusmill.extractor.sandbox.frames import AT_WORK, LOT_BYTES, READY, Reque
 FAULTS_VARIABLE = "CORPUSMILL_TEST_FAULTS"
 """Set to 1 by tests; then a page with `corpusmill-fault:NAME` (hang, spin, crash, memory) makes the worker do so."""
 
-WARM_UP = f"<html><body><article><p>{'A sentence, so that all is loaded. ' * 30}</p></article></body></html>"
+WARM_UP = (
+    f"<html><body><article><h1>Lamps</h1><p>{'A sentence, so that all is loaded. ' * 10}</p></article></body></html>"
+)
+"""A page that `auto` asks nobody else about."""
+
+PATIENT_S = 10.0
+"""With less time for a page, `auto` loads trafilatura before the first page, else with the first that asks it."""
+
+TRAFILATURA_MB = 64
+"""Address space that it takes when it is loaded later."""
 
 
 def main() -> int:
@@ -32,9 +41,10 @@ def main() -> int:
     _die_with_parent()
     replies = os.dup(1)
     os.dup2(2, 1)  # what a library prints does not belong into the protocol
-    work = _function(mode) if ":" in mode else _extractor(mode, max_depth)
-    at_work = mmap.mmap(int(sys.argv[4]), AT_WORK.size)
-    _limit_memory(memory_mb)
+    later = mode == "auto" and float(sys.argv[4]) >= PATIENT_S
+    work = _function(mode) if ":" in mode else _extractor(mode, max_depth, later)
+    at_work = mmap.mmap(int(sys.argv[5]), AT_WORK.size)
+    _limit_memory(memory_mb + TRAFILATURA_MB * later)
     _serve(replies, at_work, work)
     return 0
 
@@ -42,13 +52,13 @@ def main() -> int:
 Work = Callable[[bytes], Extraction]
 
 
-def _extractor(mode: str, max_depth: int) -> Work:
-    """Extraction in a mode, with all that it needs loaded."""
+def _extractor(mode: str, max_depth: int, later: bool) -> Work:
+    """Extraction in a mode, with all that it needs loaded; trafilatura takes 0.4 CPU s, so `auto` may load it later."""
     if mode not in MODES:
         raise SystemExit(f"unknown mode {mode!r}; known: {', '.join(MODES)}")
     from corpusmill.extractor.modes import extract
 
-    if mode in ("auto", "trafilatura", "union"):
+    if mode in ("auto", "trafilatura", "union") and not later:
         extract(WARM_UP, "trafilatura")
     extract(WARM_UP, mode)
     return lambda page: extract(page, mode, max_depth)

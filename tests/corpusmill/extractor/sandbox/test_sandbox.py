@@ -110,6 +110,25 @@ def test_memory_of_a_worker_is_bounded_on_real_hostile_input(data_dir: Path) -> 
         assert module._rss_mb(sandbox._worker._process.pid) < 600
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded is read from /proc")
+@pytest.mark.parametrize(("timeout_s", "at_once"), [(30.0, False), (5.0, True)])
+def test_auto_loads_trafilatura_with_the_first_page_that_asks_it_unless_there_is_little_time(
+    timeout_s: float, at_once: bool, data_dir: Path
+) -> None:
+    import gzip
+
+    def loaded(sandbox: Sandbox) -> bool:
+        return "lxml" in Path(f"/proc/{sandbox._ready()._process.pid}/maps").read_text()
+
+    held = data_dir / "extraction" / "trafilatura-eval" / "html" / "b2d74039ee92a4dc.html.gz"
+    asks = gzip.decompress(held.read_bytes()).decode("utf-8", "replace")
+    with Sandbox("auto", Limits(timeout_s=timeout_s)) as sandbox:
+        assert loaded(sandbox) == at_once
+        assert len(sandbox.extract([asks])[0].text or "") > 500
+        assert loaded(sandbox)
+        assert sandbox.restarts == 0
+
+
 def test_a_worker_killed_between_batches_is_replaced_unnoticed() -> None:
     with Sandbox("resiliparse") as sandbox:
         sandbox.extract([page(0)])
