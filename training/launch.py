@@ -126,7 +126,7 @@ def _screened(run: RunSpec, store: Store, say: Callable[[str], None]) -> None:
     held = run.facts.partitions.get(HELDOUT)
     if not held or not held.sequences:
         return
-    seen = trained_on(store, run.manifests, run.origin.to_json() if run.origin else None)
+    seen = trained_on(store, run.manifests, run.beginning)
     if overlap.found(store, run.facts, seen) is None:
         say("searching text to train on for what is held out, once for this dataset")
         overlap.shared(store, run.facts, seen)

@@ -329,7 +329,7 @@ def _trainer(spec: RunSpec, claim: int, folder: Path, scratch: Path, ranks: Rank
 
 def _heldout(spec: RunSpec, store: Store) -> Heldout:
     """What is held out; which of it is clean the launcher has found out before."""
-    seen = trained_on(store, spec.manifests, spec.origin.to_json() if spec.origin else None)
+    seen = trained_on(store, spec.manifests, spec.beginning)
     known = overlap.found(store, spec.facts, seen)
     return Heldout(store, spec.facts, spec.config, overlap.shared(store, spec.facts, seen) if known else None)
 

@@ -91,6 +91,11 @@ class RunSpec:
         return origin | ({"excluded": self.excluded} if self.excluded else {})
 
     @property
+    def beginning(self) -> dict[str, Any]:
+        """What tells where it begins, as a checkpoint of it would (corpusmill/dataset/ancestry.py)."""
+        return {"run_id": self.run_id, "parent": self.parent, **self.start}
+
+    @property
     def vocab_size(self) -> int:
         """Token ids of the dataset."""
         return self.facts.vocabulary.vocab_size

@@ -6,10 +6,12 @@ Read from the manifest, the lineage table it names, and the COMMIT.json of check
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow.compute as pc
 
+from corpusmill.dataset.ancestry import ancestors
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.plain_text import one_line
 from corpusmill.store import Output, Store
@@ -24,9 +26,10 @@ def chain(store: Store, name: str, digest: str, manifest: Manifest) -> dict[str,
     """The whole chain of one dataset, from what was trained on it back to the files it was read from.
 
     Returns:
-        {"manifest", "name", "parents", "checkpoints": [{"run", "step", "commit"}], "shards": [{"partition", "digest",
-        "sequences"}], "units": [{"stage", "locator", "unit", "outputs": [{"kind", "digest", "rows", "size"}]}],
-        "inputs": [{"source", "snapshot", "locator", "bytes", "sha256"}]}
+        {"manifest", "name", "parents", "checkpoints": [{"run", "step", "commit", "ancestors": [{"run", "step",
+        "checkpoint", "how", "manifests", "fault"}]}], "shards": [{"partition", "digest", "sequences"}], "units":
+        [{"stage", "locator", "unit", "outputs": [{"kind", "digest", "rows", "size"}]}], "inputs": [{"source",
+        "snapshot", "locator", "bytes", "sha256"}]}
     """
     return {
         "manifest": digest,
@@ -55,13 +58,19 @@ def files_of(store: Store, manifest: Manifest) -> list[tuple[str, dict[str, Outp
 
 
 def checkpoints(store: Store, digest: str) -> Iterator[dict[str, Any]]:
-    """Committed checkpoints of runs on this dataset: {"run", "step", "commit": what COMMIT.json says}."""
+    """Committed checkpoints of runs on this dataset: {"run", "step", "commit": what COMMIT.json says, "ancestors"}.
+
+    Ancestors are the checkpoints that its run goes back to, the nearest first.
+    """
+    known: dict[str, list[dict[str, Any]]] = {}
     for path in store.list("checkpoints/"):
         parts = path.split("/")
         if len(parts) == 4 and parts[3] == "COMMIT.json":
             commit = unseal(store.get(path), path)
             if digest in (commit["manifest_sha256"], *commit.get("manifests", ())):
-                yield {"run": parts[1], "step": int(commit["step"]), "commit": commit}
+                if parts[1] not in known:
+                    known[parts[1]] = [asdict(ancestor) for ancestor in ancestors(store, commit)]
+                yield {"run": parts[1], "step": int(commit["step"]), "commit": commit, "ancestors": known[parts[1]]}
 
 
 def _units(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -77,9 +86,7 @@ def written_out(chain: Mapping[str, Any]) -> str:
     """The chain as text, the newest on top."""
     lines = []
     for checkpoint in chain["checkpoints"][-SHOWN:]:
-        origin = checkpoint["commit"].get("origin")
-        start = f", from {origin['run']} step {origin['step']}" if origin else ""
-        lines.append(f"checkpoint {checkpoint['run']} step {checkpoint['step']}{start}")
+        lines.append(f"checkpoint {checkpoint['run']} step {checkpoint['step']}{_goes_back(checkpoint['ancestors'])}")
     lines += [f"manifest   {chain['name']}@{chain['manifest']}"]
     lines += [f"parent     {parent}" for parent in chain["parents"]]
     partitions: dict[str, list[int]] = {}
@@ -98,6 +105,17 @@ def written_out(chain: Mapping[str, Any]) -> str:
     if len(chain["inputs"]) > SHOWN:
         lines.append(f"           and {len(chain['inputs']) - SHOWN:,} more files (--json lists all)")
     return "\n".join(lines)
+
+
+def _goes_back(ancestors: Sequence[Mapping[str, Any]]) -> str:
+    """`, from RUN step N, resumed from RUN step N (gone)`."""
+    words = {"from": "from", "resume": "resumed from"}
+    shown = [
+        f", {words[one['how']]} {one['run']} step {one['step']}" + (f" ({one['fault']})" if one["fault"] else "")
+        for one in ancestors[:SHOWN]
+    ]
+    more = f", and {len(ancestors) - SHOWN:,} before (--json lists all)" if len(ancestors) > SHOWN else ""
+    return "".join(shown) + more
 
 
 def _by_stage(units: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from corpusmill.dataset import lineage
+from corpusmill.dataset.manifest import open_manifest
 from corpusmill.errors import CheckFailed, NotFound, Refused, UsageError
 from tests.training.attempts import attempt
 from tests.training.packed import publish_dataset
@@ -18,6 +19,7 @@ from training.launch import train_ref
 from training.loop import _trainer
 from training.parallel import Ranks
 from training.run import RunSpec, starting_from
+from training.use.seen import trained_on
 
 SHORT = ("mixture.stage=[{steps=4, weights={crawl=1}}]", "run.checkpoint_every=2", "heldout_sequences=4")
 ANNEAL = ("mixture.stage=[{steps=3, weights={crawl=0.2, books=0.8}, lr=[1.0, 0.0]}]", "heldout_sequences=4")
@@ -77,6 +79,14 @@ def test_a_branch_onto_another_dataset_resumes_as_any_run_does(base: Base, ranks
     assert commit
     assert commit.facts["manifest_sha256"] == toy.other
     assert commit.facts["origin"]["step"] == 2
+
+    onward = starting_from(toy.spec(*ANNEAL, 'name="onward"'), f"{broken.run_id}/3", moments=False)
+    attempt(onward, tmp_path / "onward", ranks)
+    found = [one for one in lineage.checkpoints(toy.open(), toy.manifest) if one["run"] == onward.run_id]
+    goes_back = [(one["run"], one["step"], one["manifests"]) for one in found[-1]["ancestors"]]
+    assert goes_back == [(broken.run_id, 3, (toy.other,)), (parent.run_id, 2, (toy.manifest,))]
+    seen_by = trained_on(toy.open(), onward.manifests, onward.beginning)
+    assert seen_by == [open_manifest(toy.open(), digest) for digest in (toy.manifest, toy.other)]
 
 
 def test_moments_are_taken_only_when_asked_for_and_settings_never(base: Base, ranks: Ranks, tmp_path: Path) -> None:

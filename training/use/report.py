@@ -19,6 +19,7 @@ import torch
 from corpusmill import benchmarks, schema
 from corpusmill.canonical import sha256
 from corpusmill.dataset import overlap
+from corpusmill.dataset.ancestry import datasets_of
 from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Store
@@ -27,7 +28,7 @@ from training.data import Batch, Partition
 from training.evaluate import Documents, Scores, scores
 from training.model import Layout
 from training.use.choices import answers
-from training.use.seen import datasets_of, trained_on
+from training.use.seen import trained_on
 from training.use.trained import Trained
 
 ROW_TOKENS = 8192
@@ -98,7 +99,7 @@ def _heldout(store: Store, trained: Trained, digest: str, manifest: Manifest) ->
             "Build that dataset with the model's tokenizer (pack.tokenizer), or evaluate on another.",
         )
     facts = trained.commit.facts
-    shared = overlap.shared(store, manifest, trained_on(store, datasets_of(facts), facts.get("origin")))
+    shared = overlap.shared(store, manifest, trained_on(store, datasets_of(facts), facts))
     documents, partition = Documents.of(store, manifest), Partition(store, part)
     rows = np.arange(part.sequences)
     found = scores(documents, partition, rows, lambda b: _losses(trained, b), max(1, ROW_TOKENS // part.seq_len))

@@ -257,4 +257,4 @@ def test_every_dataset_that_is_trained_on_is_searched(own: Toy, tmp_path: Path) 
     assert overlap.shared(store, first, both) > overlap.shared(store, first, [first])
     assert overlap.found(store, first, both[::-1]) == overlap.found(store, first, both)
     spec = own.spec(f"mixture.stage=[{{steps=1, weights={{crawl=1, '{digest}:books'=1}}}}]", "mixture.max_epochs=99")
-    assert seen.trained_on(store, spec.manifests, None) == both
+    assert seen.trained_on(store, spec.manifests, spec.beginning) == both
