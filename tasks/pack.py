@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from corpusmill.config import Recipe
+from corpusmill.dataset.buckets import parts
 from corpusmill.dataset.manifest import HELDOUT
 from corpusmill.kernels import packing
 from corpusmill.kernels.words.table import word_table
@@ -206,7 +207,5 @@ def _buckets(shard: Shard, alive: NDArray[np.int64], recipe: Recipe, store: Stor
     for name, quality in sorted(recipe.judge.quality.items()):
         if quality.buckets:
             table = store.table(shard.attribute(f"quality:{name}"), columns=[f"quality_{name}_e6"])
-            scores = pc.fill_null(table.column(0), 0).to_numpy()[alive]
-            bounds = np.array([round(bound * 1_000_000) for bound in quality.buckets], np.int64)
-            return [f"-{name}{number}" for number in np.searchsorted(bounds, scores, side="right").tolist()]
+            return parts(name, quality.buckets, table.column(0).take(alive))
     return [""] * len(alive)

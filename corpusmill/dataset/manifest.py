@@ -286,6 +286,14 @@ class Manifest:
         """Kinds of personal data that are masked wherever text leaves the store."""
         return tuple(self.recipe.get("judge", {}).get("personal_data", {}).get("kinds", ()))
 
+    @property
+    def buckets(self) -> tuple[str, tuple[float, ...]] | None:
+        """The classifier by whose scores partitions are divided, and the bounds; None where none is."""
+        asked = self.recipe.get("judge", {}).get("quality", {})
+        return next(
+            ((name, tuple(asked[name]["buckets"])) for name in sorted(asked) if asked[name].get("buckets")), None
+        )
+
 
 def open_manifest(store: Store, digest: str, name: str | None = None) -> Manifest:
     """The manifest of this digest, its bytes verified. Without `name` all datasets are searched.

@@ -12,6 +12,7 @@ import pytest
 
 from corpusmill.config import Recipe, load_recipe, parse_recipe
 from corpusmill.dataset import labels
+from corpusmill.dataset.buckets import parts_of
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.kernels.quality.calibration import wilson
 from corpusmill.rulebook import check, rules_of
@@ -357,6 +358,13 @@ def test_classifier_and_perplexity_are_judged_bounded_spared_and_cut_into_parts(
     assert built.units_run["judge"] == 4, "two new groups of two files"
     assert set(built.manifest.models) >= {"language", "quality:harbour", "perplexity"}
     assert {name for name in built.manifest.partitions if name != "heldout"} <= {"made-harbour0", "made-harbour1"}
+    assert "heldout" in built.manifest.partitions
+    for name, part in built.manifest.partitions.items():
+        ids = [one for shard in part.shards for one in made.store.table(shard.docs)["doc_id"].to_pylist()]
+        places = {f"made{bucket}" for bucket in parts_of(made.store, built.manifest, ids)}
+        assert places <= {"made-harbour0", "made-harbour1"} if name == "heldout" else places == {name}
+    assert parts_of(made.store, built.manifest, [b"0" * 16]) == [""]
+    assert parts_of(made.store, made.built.manifest, [b"0" * 16]) == [""], "a dataset without buckets"
     found = quantiles(made.store, built.digest, built.manifest, "perplexity_bits", 0.5)
     everything = found["rows"][0]
     assert everything["language"] is None

@@ -20,6 +20,7 @@ from corpusmill import benchmarks, schema
 from corpusmill.canonical import sha256
 from corpusmill.dataset import overlap
 from corpusmill.dataset.ancestry import datasets_of
+from corpusmill.dataset.buckets import parts_of
 from corpusmill.dataset.manifest import HELDOUT, Manifest
 from corpusmill.errors import NotFound, Refused
 from corpusmill.store import Store
@@ -103,8 +104,9 @@ def _heldout(store: Store, trained: Trained, digest: str, manifest: Manifest) ->
     documents, partition = Documents.of(store, manifest), Partition(store, part)
     rows = np.arange(part.sequences)
     found = scores(documents, partition, rows, lambda b: _losses(trained, b), max(1, ROW_TOKENS // part.seq_len))
-    sources = _sources(store, manifest)
-    names = np.array([sources[number] for number in documents.shard.tolist()], object)
+    sources, buckets = _sources(store, manifest), parts_of(store, manifest, documents.ids)
+    places = zip(documents.shard.tolist(), buckets, strict=True)
+    names = np.array([f"{sources[number]}{bucket}" for number, bucket in places], object)
     dirty = np.array([one in shared for one in documents.ids], bool)
     stored = _keep(store, trained, digest, _table(documents, found, names, dirty), "parquet")
     every = np.ones(len(names), bool)
