@@ -1,9 +1,10 @@
 """Small files are put together into units: the cost of a unit follows bytes, not files.
 
-Files of one source stand in the order of their locators, and a group ends behind each whose locator's hash is 0 modulo
-512. So a file that is added, removed or changed re-runs its own group, and the one behind it if it ends a group. What
-is still too much for a unit is cut behind the file with the smallest hash, again and again: so a file more moves no
-other cut. Large files and archives are units of their own.
+The files of one source are a group if they are few. More than a unit may have are dealt into two by the first bit of
+their locators' hashes, each again by the next bit while it is too much. So a file that is added or changed re-runs its
+own group, or the two that this becomes; one that is removed re-runs its group, or the one that it becomes with its
+other half. No other group moves (that a half is still too much has a chance of 2**-57). Within a group, and by their
+first files, they stand in the order of locators. Large files and archives are units of their own.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import replace
 
 from tasks.acquire.units import SourceUnit, stamp_of_all
 
-ONE_IN = 512
 ALONE_BYTES = 4 * 2**20
 """A file from here on is worth a unit: what a unit costs by itself is then some percent of what its text costs."""
-MOST_BYTES, MOST_FILES = 256 * 2**20, 10_000
+MOST_BYTES, MOST_FILES = 256 * 2**20, 1024
+"""A group that is one of many has half of this and more."""
+BITS = 64
 ARCHIVES = ("warc", "wet")
 
 
@@ -35,8 +37,8 @@ def together(units: Sequence[SourceUnit]) -> list[SourceUnit]:
         else:
             found.append(unit)
     for files in small.values():
-        for run in _runs(sorted(files, key=lambda unit: unit.locator)):
-            found += [_one(group) for group in _groups(run)]
+        parts = _groups([(_hash(file), file) for file in sorted(files, key=lambda unit: unit.locator)])
+        found += [_one(group) for group in sorted(parts, key=lambda group: group[0].locator)]
     return found
 
 
@@ -44,24 +46,17 @@ def _is_small(unit: SourceUnit) -> bool:
     return unit.size is not None and unit.size < ALONE_BYTES and unit.blocks == 1 and unit.kind not in ARCHIVES
 
 
-def _runs(files: Sequence[SourceUnit]) -> Iterator[list[SourceUnit]]:
-    run: list[SourceUnit] = []
-    for file in files:
-        run.append(file)
-        if _hash(file) % ONE_IN == 0:
-            yield run
-            run = []
-    if run:
-        yield run
-
-
-def _groups(files: list[SourceUnit]) -> Iterator[list[SourceUnit]]:
-    if len(files) <= MOST_FILES and sum(file.size or 0 for file in files) <= MOST_BYTES:
-        yield files
+def _groups(files: list[tuple[int, SourceUnit]], bit: int = 0) -> Iterator[list[SourceUnit]]:
+    """Groups of files, which come with their hashes: all of them, or those of each half by a bit of these."""
+    if bit == BITS or (len(files) <= MOST_FILES and sum(file.size or 0 for _, file in files) <= MOST_BYTES):
+        yield [file for _, file in files]
         return
-    cut = min(range(len(files) - 1), key=lambda i: _hash(files[i])) + 1
-    yield from _groups(files[:cut])
-    yield from _groups(files[cut:])
+    halves: tuple[list[tuple[int, SourceUnit]], ...] = ([], [])
+    for pair in files:
+        halves[pair[0] >> bit & 1].append(pair)
+    for half in halves:
+        if half:
+            yield from _groups(half, bit + 1)
 
 
 def _one(files: list[SourceUnit]) -> SourceUnit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import sys
 import time
@@ -11,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill import plugins
@@ -40,6 +41,11 @@ def groups(sizes: dict[str, int]) -> list[tuple[str, ...]]:
     return [unit.places for unit in small_files.together(files(sizes))]
 
 
+def units_of(sizes: dict[str, int]) -> list[tuple[int, str, tuple[str, ...]]]:
+    """Size, stamp and files of each unit: one whose file has another size is another unit."""
+    return [(unit.size or 0, unit.stamp or "", unit.places) for unit in small_files.together(files(sizes))]
+
+
 def put(root: Path, names: Sequence[str], text: str = "lies by the river") -> None:
     root.mkdir(exist_ok=True)
     for name in names:
@@ -57,39 +63,51 @@ def extracted(root: Path, store: Store) -> int:
     return sum(not extract.extract_file(unit, made, store)[1].reused for unit in acquire.plan(made, store))
 
 
-@pytest.mark.parametrize("count", [1, 100, 10_000])
-def test_units_follow_bytes_and_a_file_more_changes_at_most_two(count: int) -> None:
-    sizes = {f"f{i:05d}.jsonl": 60 for i in range(count)}
-    before = groups(sizes)
-    assert len(before) <= 1 + count / 256
-    assert sorted(name for group in before for name in group) == sorted(sizes)
-    more = set()
-    for i in range(0, count, max(1, count // (4 if count > 1000 else 40))):
-        after = groups({**sizes, f"f{i:05d}a.jsonl": 60})
-        more.add(len(set(after) - set(before)))
-        less = groups({name: size for name, size in sizes.items() if name != f"f{i:05d}.jsonl"})
-        assert len(set(less) - set(before)) <= 2
-    assert max(more) <= 2
+def sizes_of(draw: random.Random, count: int, largest: int) -> dict[str, int]:
+    """Files of sizes that are spread as real ones are: most are small, some nearly units of their own."""
+    return {f"f{i:06d}.jsonl": min(largest, int(draw.lognormvariate(9, 3))) for i in range(count)}
 
 
-@given(st.dictionaries(st.integers(0, 3000), st.integers(1, 3), min_size=2, max_size=80), st.integers(0, 3000))
-def test_groups_above_the_bounds_are_cut_without_moving_the_others(sizes: dict[int, int], new: int) -> None:
-    """Bounds of 12 bytes and 6 files: the same arithmetic."""
+@pytest.mark.parametrize(
+    ("count", "largest"), [(1, 60), (100, ALONE_BYTES - 1), (10_000, 60), (10_000, ALONE_BYTES - 1), (100_000, 4000)]
+)
+def test_one_file_added_removed_or_changed_makes_at_most_two_other_units(count: int, largest: int) -> None:
+    """Where a group becomes too full, too: every bound is met a few times on the way."""
+    draw = random.Random(count)
+    sizes = sizes_of(draw, count, largest)
+    before = set(units_of(sizes))
+    assert sorted(name for _, _, group in before for name in group) == sorted(sizes)
+    assert all(len(group) <= MOST_FILES and size <= MOST_BYTES for size, _, group in before)
+    assert len(before) <= 1 + count / 400 + sum(sizes.values()) / (MOST_BYTES / 3)
+    for _ in range(1 if count > 1000 else 40):
+        name, size = draw.choice(list(sizes)), draw.choice([0, 60, largest, 2 * ALONE_BYTES])
+        without = {other: size for other, size in sizes.items() if other != name}
+        others = ({**sizes, name.replace(".", "a."): size}, {**sizes, name: size}, without)
+        for after in others if count < 100_000 else others[:1]:
+            assert len(set(units_of(after)) - before) <= 2
 
-    def cut(some: dict[int, int]) -> list[tuple[str, ...]]:
-        named = files({f"{number:04d}": size for number, size in sorted(some.items())})
-        return [tuple(file.locator for file in group) for group in small_files._groups(named)]
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 400), st.integers(0, 10**6), st.integers(1, 40))
+def test_groups_that_are_full_are_halved_and_no_other_moves(count: int, seed: int, largest: int) -> None:
+    """The same arithmetic with bounds of 1,280 bytes and 48 files, 32 times the largest file and more."""
+    draw = random.Random(seed)
+    sizes = {f"{draw.getrandbits(32):08x}": draw.randint(0, largest) for _ in range(count)}
     most = small_files.MOST_BYTES, small_files.MOST_FILES
-    small_files.MOST_BYTES, small_files.MOST_FILES = 12, 6
+    small_files.MOST_BYTES, small_files.MOST_FILES = 1280, 48
     try:
-        before, after = cut(sizes), cut({**sizes, new: 1})
+        for _ in range(8):  # a history: each step is compared with the one before
+            before, name = set(units_of(sizes)), draw.choice(list(sizes))
+            change = draw.randrange(3)
+            if change == 0 and len(sizes) > 2:
+                del sizes[name]
+            else:
+                sizes[name if change == 1 else f"{draw.getrandbits(32):08x}"] = draw.randint(0, largest)
+            after = set(units_of(sizes))
+            assert len(after - before) <= 2
+            assert all(len(group) <= 48 and size <= 1280 for size, _, group in after)
     finally:
         small_files.MOST_BYTES, small_files.MOST_FILES = most
-    for found in (before, after):
-        assert all(len(group) <= 6 for group in found)
-        assert [name for group in found for name in group] == sorted(name for group in found for name in group)
-    assert len(set(after) - set(before)) <= 3  # two, but where a full group is cut and its part is still too full
 
 
 def test_large_files_archives_blocks_and_trees_are_units_of_their_own() -> None:
@@ -102,8 +120,8 @@ def test_large_files_archives_blocks_and_trees_are_units_of_their_own() -> None:
     two = [SourceUnit(source, "x", "a", "jsonl", size=9) for source in ("s", "t")]
     assert small_files.together(two) == two
     assert MOST_BYTES > 32 * ALONE_BYTES
-    assert len(groups({f"{i:05d}": 0 for i in range(100)})) <= 2
-    assert MOST_FILES == 10_000
+    assert len(groups({f"{i:05d}": 0 for i in range(MOST_FILES)})) == 1
+    assert len(groups({f"{i:05d}": 0 for i in range(MOST_FILES + 1)})) == 2
 
 
 def test_outcomes_ids_and_faults_are_those_of_the_files_read_one_by_one(
