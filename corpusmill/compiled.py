@@ -352,6 +352,7 @@ class _Kept:
         code = self._function.__code__
         what = [
             stamp(Path(code.co_filename).resolve()),
+            stamp(Path(__file__).with_name("linked.py")),  # the form of what is kept: versions share a user's folder
             f"{self._function.__qualname__}:{code.co_firstlineno}",
             ", ".join(map(str, signature)),
             repr(codegen.magic_tuple()),

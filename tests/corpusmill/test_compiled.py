@@ -96,6 +96,15 @@ def test_of_two_processes_in_an_empty_cache_one_compiles(package: Path, start: R
     assert [name.suffix for name in names] == [".nbc"], "no locks and no parts are left"
 
 
+def test_code_that_another_version_kept_in_another_form_is_not_read(package: Path, start: Run) -> None:
+    form = package / "linked.py"
+    kept = form.read_text()
+    form.write_text(kept + "\n# keeps it in another form\n")
+    assert [said(start(package)) for _ in range(2)] == ["1 1", "1 0"]
+    form.write_text(kept)
+    assert [said(start(package)) for _ in range(2)] == ["1 1", "1 0"]
+
+
 def test_a_damaged_file_is_compiled_again(package: Path, start: Run, tmp_path: Path) -> None:
     assert said(start(package)) == "1 1"
     (stored,) = (tmp_path / "cache" / "corpusmill" / "kernels").iterdir()
