@@ -59,7 +59,9 @@ def beside(
         found = interleaved(arms, repeats, note)
     for path in (*(scratch / f"of-{name}" for name in PEERS), raw):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    return {**{name: min(seconds) for name, seconds in found.items()}, **failed}
+    least: Seconds = {**{name: min(seconds) for name, seconds in found.items()}, **failed}
+    note(shown({shards: least}, partition.sequences * width))  # not lost by what comes after it
+    return least
 
 
 def ratios(found: Seconds) -> dict[str, float]:
