@@ -57,7 +57,7 @@ SIZES = Stage("sizes", 1, "Requests the sizes of listed files from servers, once
 SOURCE = Stage("source", 5, "Records the digests of source files when they were read.")
 EXTRACT = Stage(
     "extract",
-    9,
+    10,
     "Reads a source file, with one outcome per record, and extracts the main text of its pages.",
     rows=("acquire", "extract"),
 )

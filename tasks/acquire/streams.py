@@ -132,10 +132,11 @@ def _unpacked(source: _Source, data: bytes, magic: bytes) -> Iterator[bytes]:
         if magic == ZSTD and SKIPPABLE.match(data):
             data = source.behind(8 + int.from_bytes(data[4:8], "little") if len(data) >= 8 else 8, data)
             continue
+        if data.startswith(b"\0"):  # padding, as tape leaves it, between members too
+            data = data.lstrip(b"\0")
+            continue
         if not data.startswith(magic):
-            if data.strip(b"\0"):
-                raise Damage("damaged")
-            return  # padding, as tape leaves it
+            raise Damage("damaged")
         member = _Member(magic, data)
         while not member.ended:
             yield from member.feed(data)

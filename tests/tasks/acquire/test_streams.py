@@ -65,6 +65,15 @@ def test_a_broken_frame_without_text_is_said_behind_the_rows(tail: bytes, reason
     assert reasons(outcomes("jsonl", tmp_path)) == {None: 30, reason: 1}
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+@pytest.mark.parametrize("zeros", [1, 512, 600_000])
+def test_zeros_between_members_lose_no_row(pack: Callable[[bytes], bytes], zeros: int) -> None:
+    packed = pack(b"one\n") + bytes(zeros) + pack(b"two\n") + bytes(zeros)
+    assert b"".join(decompressed(io.BytesIO(packed))) == b"one\ntwo\n"
+    with pytest.raises(Damage, match="damaged"):
+        list(decompressed(io.BytesIO(packed + b"x")))
+
+
 def zstd_bomb(window_log: int, mebibytes: int) -> bytes:
     """A frame of blocks of one repeated byte, with a window of 2 ** window_log."""
     block = struct.pack("<I", 1 << 1 | 128 * 1024 << 3)[:3] + b"a"
