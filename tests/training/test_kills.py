@@ -42,6 +42,7 @@ def spec_of(toy: Toy, name: str, steps: int, every: int, *more: str) -> RunSpec:
         f'name="{name}"',
         stages,
         f"run.checkpoint_every={every}",
+        "run.micro_batch=8",
         "heldout_sequences=2",
         "mixture.max_epochs=99",
     )
