@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 from corpusmill.config import Recipe
 from corpusmill.dataset.buckets import parts
 from corpusmill.dataset.manifest import HELDOUT
+from corpusmill.errors import MillError
 from corpusmill.kernels import packing
 from corpusmill.kernels.words.table import word_table
 from corpusmill.store import Draft, Receipt, Store, Unit
 from corpusmill.store.scratch import temporary_folder
+from corpusmill.tokens import encoders
+from corpusmill.tokens.encoders import Differ, Encoder
 from corpusmill.tokens.shards import write_token_shard
 from corpusmill.tokens.tokenizer import Tokenizer
 from tasks import stages, views
@@ -27,7 +30,7 @@ from tasks.dedup.held_out import REASON as COPY
 from tasks.dedup.held_out import drawn
 from tasks.shards import Shard
 from tasks.tally import Tally
-from tasks.units import Done, content_of, once
+from tasks.units import Done, content_of, libraries, once
 
 BATCH_ROWS = 512
 
@@ -85,6 +88,7 @@ def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Stor
         "seed": recipe.seed,
         "window": window.name,
         "eos": vocabulary.facts["eos"],
+        "encoder": recipe.pack.encoder,
     }
     bucketed = {name: list(quality.buckets) for name, quality in recipe.judge.quality.items() if quality.buckets}
     if bucketed:
@@ -98,12 +102,14 @@ def pack_window(window: Window, vocabulary: Receipt, recipe: Recipe, store: Stor
         content_of(s.groups[f"quality:{name}"], f"quality:{name}") for s in window.shards for name in bucketed
     )
     models = {"tokenizer": vocabulary.outputs["tokenizer"].digest}
-    unit = stages.PACK.unit(config, inputs, models)
+    versions = libraries(encoders.libraries(recipe.pack.encoder))
+    unit = stages.PACK.unit(config, inputs, models, versions)
     return once(store, unit, lambda: _pack(unit, window, vocabulary, recipe, store))
 
 
 def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store: Store) -> Receipt:
-    encoder = Tokenizer(store.bytes(vocabulary.outputs["tokenizer"]), str(vocabulary.facts["eos"]))
+    tokenizer = Tokenizer(store.bytes(vocabulary.outputs["tokenizer"]), str(vocabulary.facts["eos"]))
+    encoder = encoders.encoder(recipe.pack.encoder, tokenizer)
     tally = Tally("pack")
     partitions: dict[str, _Partition] = {}
     for row in _kept(window, recipe, store, encoder):
@@ -131,13 +137,13 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
                 continue
             packed = packing.pack_window(
                 part.ids,
-                np.concatenate(part.tokens).astype(encoder.dtype),
+                np.concatenate(part.tokens).astype(tokenizer.dtype),
                 np.concatenate([[0], np.cumsum(part.lengths)]).astype(np.int64),
                 np.array(part.sizes, np.int64),
                 part.urls,
                 seq_len=recipe.pack.seq_len,
                 seed=recipe.seed,
-                pad_id=encoder.eos_id,
+                pad_id=tokenizer.eos_id,
                 window=f"{window.name}/{name}",
             )
             path = scratch / f"{name}.tokens"
@@ -147,7 +153,7 @@ def _pack(unit: Unit, window: Window, vocabulary: Receipt, recipe: Recipe, store
             outputs[f"{name}.pieces"] = store.draft_bytes(packed.pieces.tobytes())
             outputs[f"{name}.docs"] = store.draft_table(packed.docs)
             payload = [group.to_json() for group in shard.payload]
-            facts[name] = {**packed.stats, "token_bytes": encoder.dtype.itemsize, "payload": payload}
+            facts[name] = {**packed.stats, "token_bytes": tokenizer.dtype.itemsize, "payload": payload}
         return store.commit(
             unit,
             outputs,
@@ -172,7 +178,7 @@ class _Row:
     tokens: NDArray[np.uint32]
 
 
-def _kept(window: Window, recipe: Recipe, store: Store, encoder: Tokenizer) -> Iterator[_Row]:
+def _kept(window: Window, recipe: Recipe, store: Store, encoder: Encoder) -> Iterator[_Row]:
     """The kept documents of a window and the copies of held-out ones, tokenised."""
     for shard in window.shards:
         decided = store.table(shard.decisions, columns=["stage", "reason", "cluster"])
@@ -192,7 +198,11 @@ def _kept(window: Window, recipe: Recipe, store: Store, encoder: Tokenizer) -> I
             kept = batch.take(pa.array(here))
             texts = kept.column("text").to_pylist()
             left = word_table(kept.column("text")).word_counts().tolist() if final else words[at : at + len(texts)]
-            encoded = encoder.encode(texts)
+            try:
+                encoded = encoder.encode(texts)
+            except Differ as err:
+                found = kept.column("doc_id")[err.number].as_py().hex()
+                raise MillError(f"document {found} of {shard.locator}: {err.what}", err.why, err.do) from err
             for doc_id, url, text, count, ids in zip(
                 kept.column("doc_id").to_pylist(), kept.column("url").to_pylist(), texts, left, encoded, strict=True
             ):

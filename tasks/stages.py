@@ -106,7 +106,7 @@ SUBSTRINGS = Stage("substrings", 1, "Marks long runs of words that several docum
 HELDOUT = Stage("heldout", 2, "Finds the documents that equal a held-out one or are near one, over all shards.")
 DECIDE = Stage("decide", 5, "Adds the results of deduplication to the decisions of a shard, and samples rejects.")
 TOKENIZER = Stage("tokenizer", 2, "Trains the tokenizer, or uses the given one.", libraries=("tokenizers",))
-PACK = Stage("pack", 4, "Writes token shards of a window of shards.", rows=("pack",), libraries=("tokenizers",))
+PACK = Stage("pack", 4, "Writes token shards of a window of shards.", rows=("pack",))
 LEAKS = Stage("leaks", 2, "Compares what was packed to train on with what was packed as held out, over all shards.")
 PUBLISH = Stage("publish", 6, "Writes the tables that the manifest names, and the manifest.")
 INGEST = Stage("ingest", 3, "Writes the lineage of a snapshot's documents, and their manifest.")

@@ -18,6 +18,7 @@ from corpusmill.canonical import sha256
 from corpusmill.config import Recipe
 from corpusmill.errors import NotFound, UsageError
 from corpusmill.store import Receipt, Store, Unit
+from corpusmill.tokens import encoders
 from corpusmill.tokens.tokenizer import EOS, Tokenizer, train_tokenizer
 from tasks import stages
 from tasks.filter import in_languages
@@ -36,10 +37,12 @@ def given(recipe: Recipe, store: Store) -> Done | None:
 
     Raises:
         NotFound: there is no such file.
-        UsageError: it is no tokenizer, does not have the token that ends a document, or loses text and the recipe does
-            not say that it may.
+        UsageError: it is no tokenizer, does not have the token that ends a document, loses text and the recipe does
+            not say that it may, or is not one for the encoder that the recipe names.
+        Unavailable: that encoder is not installed.
     """
     if recipe.pack.tokenizer is None:
+        encoders.libraries(recipe.pack.encoder)
         return None
     data = _read(recipe)
     config = {"given": sha256(data)} | ({"eos": recipe.pack.eos} if recipe.pack.eos else {})
@@ -55,6 +58,7 @@ def given(recipe: Recipe, store: Store) -> Done | None:
     done = once(store, unit, work)
     facts: dict[str, Any] = dict(done.receipt.facts)
     _check_lossless(facts["changed"], recipe)  # which another recipe may have accepted
+    encoders.encoder(recipe.pack.encoder, Tokenizer(data, recipe.pack.eos))
     return done
 
 
@@ -64,9 +68,12 @@ def check(recipe: Recipe) -> None:
     Raises:
         as `given`.
     """
+    encoders.libraries(recipe.pack.encoder)
     if recipe.pack.tokenizer is not None:
-        changed = Tokenizer(_read(recipe), recipe.pack.eos).changed()
+        tokenizer = Tokenizer(_read(recipe), recipe.pack.eos)
+        changed = tokenizer.changed()
         _check_lossless({"texts": len(changed), "examples": changed[:1]}, recipe)
+        encoders.encoder(recipe.pack.encoder, tokenizer)
 
 
 def trained(shards: Sequence[Shard], recipe: Recipe, store: Store) -> Done:

@@ -75,3 +75,4 @@ def test_the_manifest_names_the_version_of_every_unit(found):
     assert named["near.plan"] == {"version": 1}, "whether the search was cut into parts is no property of the dataset"
     assert "lines" not in named, "the recipe asks for no repeated passages"
     assert named["tokenizer"]["libraries"].keys() == {"tokenizers"}
+    assert named["pack"]["libraries"].keys() == {"tokenizers", "tokie"}

@@ -176,6 +176,7 @@ def _start(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the pool is the parallelism
+    os.environ["RAYON_NUM_THREADS"] = "1"  # the same for tokie
 
     def watch() -> None:
         while os.getppid() == parent:

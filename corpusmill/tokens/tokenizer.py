@@ -87,6 +87,7 @@ class Tokenizer:
         try:
             given = json.loads(data)
             names = [str(token["content"]) for token in given["added_tokens"]]
+            special = {str(token["content"]) for token in given["added_tokens"] if token["special"]}
             pieces = _pieces(given["model"])
         except Exception as err:
             raise _unreadable(err) from err
@@ -102,6 +103,7 @@ class Tokenizer:
         self.eos_id: int = vocabulary[hidden.get(self.eos, self.eos)]
         self.dtype = np.dtype("<u2" if self.vocab_size <= 65_535 else "<u4")
         self._names = sorted(name for name in {*names, self.eos} if name)
+        self.special_names = sorted(name for name in {*special, self.eos} if name)
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         """Tokens of each document, EOS last; none at all where the text gives none."""
@@ -115,6 +117,12 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """Text of tokens; EOS leaves none."""
         return self._tokenizer.decode([int(i) for i in ids if i != self.eos_id], skip_special_tokens=False)
+
+    def without_added_tokens(self) -> str:
+        """A tokenizer.json for which every text is only text: as it is encoded here, without added tokens."""
+        described = json.loads(self._tokenizer.to_str())
+        described["added_tokens"] = []
+        return json.dumps(described)
 
     def has_special_text(self, text: str) -> bool:
         """Whether a document spells one of the tokenizer's added tokens; `encode` takes it as text."""
