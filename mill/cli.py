@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "runs": ("mill.runs:runs", "List the training runs of a store, or show in what two of them differ."),
     "batch": ("mill.questions:batch", "Show what a step of training reads: documents, addresses, shards, text."),
     "trace": ("mill.questions:trace", "Show which steps read a document, and which checkpoints have seen it."),
+    "spikes": ("mill.questions:spikes", "Show the steps of a run that stand out, and the documents that they read."),
     "sample": ("mill.trained:sample", "Let a trained model continue a text."),
     "evaluate": ("mill.trained:evaluate", "Measure a trained model on held-out text and on benchmarks."),
     "up": ("mill.platform:up", "Start server, pools, deployments and workers, and leave them running."),

@@ -1,4 +1,4 @@
-"""Verbs that ask about the order of training: batch, trace. Need no torch.
+"""Verbs that ask about training, by its order: batch, trace, spikes. Need no torch.
 
 `mill.cli` names them.
 """
@@ -16,6 +16,7 @@ from mill.common import InStore
 from mill.datasets import Ref
 
 if TYPE_CHECKING:
+    from training.ledger import Spike
     from training.questions import BatchRead, Row, Trace
 
 SHOWN = 160
@@ -112,4 +113,46 @@ def _trace_text(one: Trace) -> str:
     seen = f"{len(one.seen)}, the first {one.seen[0]}" if one.seen else "none"
     lines.append(f"  checkpoints that have seen it: {seen}")
     lines.append(f"  last checkpoint that has not:  {one.unseen or 'none'}")
+    return "\n".join(lines)
+
+
+def spikes(
+    run: Annotated[str, Parameter(help="Id of a run, as `mill runs` lists them.")],
+    /,
+    *,
+    least: Annotated[
+        float, Parameter(help="Robust standard deviations above the median of the 20 steps before.")
+    ] = 6.0,
+    most: Annotated[int, Parameter(help="Steps that are shown, the worst first.")] = 10,
+    rows: Annotated[int, Parameter(help="Rows of each step, those with the largest loss a label.")] = 3,
+    options: InStore = InStore(),
+) -> None:
+    """Show the steps of a run whose loss or gradient norm stands out, and the rows and documents that they read."""
+    from training.ledger import LEAST, spikes
+    from training.run import RunSpec
+    from training.runs import metrics
+
+    store = options.open()
+    spec = RunSpec.recorded(store, run)
+    steps = len(metrics(store, spec.run_id))
+    if steps <= LEAST:
+        raise NotFound(
+            f"run {spec.run_id} has stored the metrics of {steps} steps",
+            f"a step is compared with those before it, {LEAST} at least",
+            "Metrics are stored with each checkpoint (run.checkpoint_every).",
+        )
+    found = spikes(spec, least, most, rows)
+    text = "\n\n".join(map(_spike_text, found)) or f"no step stands out by {least:g} deviations or more"
+    head = f"run {spec.run_id}: {len(found)} of {steps:,} steps stand out"
+    options.answer({"run": spec.run_id, "steps": steps, "spikes": [asdict(one) for one in found]}, f"{head}\n{text}")
+
+
+def _spike_text(one: Spike) -> str:
+    norm = f"gradient norm {one.grad_norm:.4g} ({one.by_norm:+.1f})"
+    lines = [f"step {one.step:,}: loss {one.loss:.4f} ({one.by_loss:+.1f}), {norm}"]
+    for loss, labels, row in one.rows:
+        lines.append(f"  row {row.row}: {loss:.4f} a label, {labels:,} labels; {row.partition} row {row.number:,}")
+        for piece in row.pieces:
+            lines.append(f"    {piece.doc_id[:16]}  {piece.tokens:,} tokens  {one_line(piece.address or '-')}")
+            lines.append(f"      {one_line(piece.text[:SHOWN])}")
     return "\n".join(lines)

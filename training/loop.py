@@ -21,6 +21,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -28,10 +29,11 @@ from torch import nn
 import corpusmill
 from corpusmill.dataset import overlap
 from corpusmill.errors import CheckFailed, MillError
+from corpusmill.kernels.gather import IGNORED
 from corpusmill.redact import guard_logs, redacted
 from corpusmill.store import Store
 from corpusmill.store.scratch import process_scratch
-from training import parallel
+from training import ledger, parallel
 from training.checkpoints import checkpoint, commits
 from training.checkpoints.retention import Retention
 from training.checkpoints.saver import Saver
@@ -83,6 +85,7 @@ class Trainer:
     watch: Stopwatch = field(default_factory=Stopwatch)
     times: list[list[StepTimes]] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
+    _ledger: ledger.Ledger = field(default_factory=ledger.Ledger)
     _printed: float = 0.0
 
     @cached_property
@@ -184,7 +187,7 @@ class Trainer:
             return False
         stage, _ = self.spec.plan.stage_at(step)
         watch.work()
-        loss = self._gradients(batch, stage.rope_base, world / max(counted, 1))
+        loss, rows = self._gradients(batch, stage.rope_base, world / max(counted, 1))
         watch.work_done()
         optim = self.spec.config.optim
         norm = parallel.clip(self.model, optim.max_grad_norm)
@@ -193,28 +196,34 @@ class Trainer:
             group["lr"] = lr
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self._account(batch, loss, int(counted), lr, norm)
+        self._account(batch, loss, rows, int(counted), lr, norm)
         return True
 
-    def _gradients(self, batch: Batch, rope_base: int, scale: float) -> float:
-        """Gradients of the mean loss over the global batch, accumulated in micro-batches; this rank's summed loss."""
+    def _gradients(self, batch: Batch, rope_base: int, scale: float) -> tuple[float, bytes]:
+        """Gradients of the mean loss over the global batch, accumulated in micro-batches; this rank's summed loss, and
+        its rows for the ledger."""
         size, total = self.spec.config.run.micro_batch, 0.0
+        rows: list[torch.Tensor] = []
         for start in range(0, len(batch), size):
             part = batch.part(start, start + size)
             with parallel.accumulating(self.model, last=start + size >= len(batch)):
-                loss = nll(self.model, part, rope_base, self.spec.config, self.ranks)
+                each = nll(self.model, part, rope_base, self.spec.config, self.ranks, "none")
+                loss = each.sum()
                 (loss * scale).backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
-        return total
+            rows.append(each.detach().sum(dim=1))
+        labels = (batch.labels != IGNORED).sum(axis=1, dtype=np.int32)
+        return total, ledger.packed(torch.cat(rows).cpu().numpy(), labels)
 
-    def _account(self, batch: Batch, loss: float, counted: int, lr: float, norm: float) -> None:
+    def _account(self, batch: Batch, loss: float, rows: bytes, counted: int, lr: float, norm: float) -> None:
         """Gather the step's figures from all ranks; rank 0 writes them down."""
         mine = self.watch.done()
-        parts = parallel.gathered(struct.pack("<d", loss) + mine.pack() + b"".join(batch.digests()))
-        times = [StepTimes.unpack(p[8:48]) for p in parts]
+        parts = parallel.gathered(struct.pack("<d", loss) + mine.pack() + rows + b"".join(batch.digests()))
+        times, end = [StepTimes.unpack(p[8:48]) for p in parts], 48 + len(rows)
+        rows_of_ranks = [p[48:end] for p in parts]
         self.times = [*self.times[-199:], times]
         mean = sum(struct.unpack("<d", p[:8])[0] for p in parts) / max(counted, 1)  # 0 for a batch without labels
-        digest = batch_digest([p[48:] for p in parts])
+        digest = batch_digest([p[end:] for p in parts])
         old = self.progress
         self.progress = replace(
             old,
@@ -225,10 +234,12 @@ class Trainer:
             loss_last=mean,
         )
         if not (math.isfinite(mean) and math.isfinite(norm)):
+            found = ledger.faulty(rows_of_ranks)
             raise CheckFailed(
                 f"step {self.progress.step}: loss {mean}, gradient norm {norm}",
-                "training has diverged",
-                "Lower optim.lr or raise optim.warmup_steps.",
+                f"no finite loss in {found}" if found else "the loss of each row is finite, their gradients are not",
+                f"`mill batch {self.spec.dataset} --config CONFIG --step {self.progress.step}` shows the rows; "
+                "where nothing is wrong with them, lower optim.lr or raise optim.warmup_steps.",
             )
         self._beat()
         every = self.spec.config.run.evaluate_every
@@ -246,6 +257,7 @@ class Trainer:
         if bits is not None:
             line |= {"heldout": bits.all, "heldout_clean": bits.clean}
         self._lines.append(json.dumps(line | {"ranks": [asdict(t) for t in times]}))
+        self._ledger.add(self.progress.step, rows_of_ranks)
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(self._lines[-1] + "\n")
         rate = counted / max(t.total for t in times)
@@ -284,6 +296,7 @@ class Trainer:
             name = f"runs/{self.spec.run_id}/metrics.{self.claim}.{self.progress.step:08d}.jsonl"
             extra[name] = "".join(f"{line}\n" for line in self._lines).encode()
             self._lines = []
+            extra |= self._ledger.take(self.spec.run_id, self.claim)
         self.saved = self.saver.save(facts, extra, self.damaged)
         self.saved_step = self.progress.step
         self._beat()

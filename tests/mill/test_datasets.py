@@ -204,11 +204,12 @@ def test_export_writes_the_fate_of_every_record(capsys, tiny, tmp_path):
     done = answer(capsys, "export", "tiny", "--all", "-o", str(tmp_path / "out"))
     lines = [json.loads(line) for line in Path(done["file"]).read_text(encoding="utf-8").splitlines()]
     assert done["lines"] == len(lines) == 9
-    own = {"id", "date", "title", "author", "licence", "columns"}
+    own = {"id", "date", "title", "author", "licence", "columns", "partition"}
     assert set(lines[0]) == {"url", "file", "offset", "doc_id", "stage", "reason", "lang", "charset", "text"} | own
     fates = [(line["file"], line["url"], line["stage"], line["reason"], line["lang"], line["text"]) for line in lines]
     assert fates == [(file, *record) for file, records in datasets.FILES.items() for record in records]
     assert [line["doc_id"] is None for line in lines] == [line["stage"] in ("acquire", "extract") for line in lines]
+    assert [line["partition"] is None for line in lines] == [line["reason"] is not None for line in lines]
 
 
 def test_export_of_the_kept_never_overwrites(capsys, tiny, tmp_path):

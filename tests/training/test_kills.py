@@ -23,6 +23,7 @@ from tests.training.packed import publish_dataset
 from tests.training.test_runs import at_step
 from tests.training.toy import CONFIG, Toy
 from training.checkpoints import commits
+from training.ledger import losses
 from training.run import RunSpec
 
 SEED = int(os.environ.get("KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
@@ -55,6 +56,11 @@ def equal(toy: Toy, broken: RunSpec, unbroken: RunSpec, steps: int) -> None:
     found = stored(store, broken.run_id)
     assert sorted(found) == list(range(1, steps + 1)), "stored metrics have a gap"
     assert found == stored(store, unbroken.run_id)
+    ours, theirs = (losses(store, spec.run_id) for spec in (broken, unbroken))
+    assert sorted(ours) == list(range(1, steps + 1)), "the ledger has a gap"
+    assert all(one.tobytes() == other.tobytes() for s in ours for one, other in zip(ours[s], theirs[s], strict=True))
+    for step, (nll, labels) in ours.items():
+        assert nll.sum() / labels.sum() == pytest.approx(found[step]["loss"], rel=1e-5)
     assert last(store, broken.run_id) == last(store, unbroken.run_id)
 
 
