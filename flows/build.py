@@ -44,7 +44,7 @@ def build_dataset(recipe: str, store: str | None = None, set: list[str] = [], tr
     from corpusmill.dataset.counts import counts as counts_of
     from corpusmill.store import open_store
     from tasks.chain import build
-    from tasks.changed import said
+    from tasks.sources.changed import said
     from tasks.traffic import recorded
 
     log = get_run_logger()

@@ -52,7 +52,7 @@ def build(
 
     # Imported last: it takes a second, and wrong input should be reported at once.
     from tasks.chain import build as run_chain
-    from tasks.changed import said as changes
+    from tasks.sources.changed import said as changes
 
     with _running(store, "build", wanted.name, workers) as (record, run):
         built = run_chain(wanted, store, run)
@@ -162,7 +162,7 @@ def plan(recipe: Recipe, /, *, set_: Set = (), options: InStore = InStore()) -> 
 def _plan_text(planned: Mapping[str, Any]) -> str:
     """A plan as text."""
     from corpusmill.dataset.origins import lines as lines_of
-    from tasks.changed import said as changes
+    from tasks.sources.changed import said as changes
 
     def size(value: int | None, sampled: bool) -> str:
         return "unknown" if value is None else ("about " if sampled else "") + human_bytes(value)

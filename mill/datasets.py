@@ -119,8 +119,8 @@ def verify(
     document: dict[str, Any] = {"manifest": data.digest, "ok": True, "checked": checked}
     now = ""
     if sources:
-        from tasks.changed import said, said_gone
-        from tasks.origins import changed_files
+        from tasks.sources.changed import said, said_gone
+        from tasks.sources.origins import changed_files
 
         changed, gone = changed_files(data.digest, data.manifest, data.store)
         document |= {"changed": changed, "gone": gone}

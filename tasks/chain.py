@@ -14,16 +14,17 @@ from typing import Any
 from corpusmill.config import Recipe
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.store import Receipt, Store
-from tasks import acquire, changed, checks, decide, dedup, extract, origins, pack, tokenizer
+from tasks import acquire, checks, decide, dedup, extract, pack, tokenizer
 from tasks import filter as filtering
 from tasks.acquire import SourceUnit
-from tasks.acquire.listing import reported
-from tasks.cautions import cautions
+from tasks.acquire.tree.listing import reported
 from tasks.decontaminate import exemption, screen
 from tasks.finished import finished_first
+from tasks.funnel.cautions import cautions
 from tasks.judge import judge
 from tasks.publish import Parts, publish
 from tasks.shards import Shard
+from tasks.sources import changed, origins
 from tasks.units import Count, Done, Job, Runner, Step, store_at
 
 

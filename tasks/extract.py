@@ -28,7 +28,7 @@ from corpusmill.schema import doc_id
 from corpusmill.store import Receipt, Store, TableWriter, Unit
 from tasks import acquire, stages
 from tasks.acquire import SourceUnit, notes
-from tasks.tally import Tally
+from tasks.funnel.tally import Tally
 from tasks.units import Done, begin, once
 
 if TYPE_CHECKING:

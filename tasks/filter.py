@@ -18,8 +18,8 @@ from corpusmill.measured import bounds_of, measured_batch
 from corpusmill.rulebook import COSTLY, rules_of
 from corpusmill.store import Receipt, Store, Unit
 from tasks import stages
+from tasks.funnel.tally import Tally
 from tasks.judge.judge import above_floors
-from tasks.tally import Tally
 from tasks.units import Done, content_of, once
 
 

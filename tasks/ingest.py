@@ -22,14 +22,16 @@ from corpusmill.dataset.manifest import DOCUMENTS, FORMAT, Input, Manifest, Snap
 from corpusmill.dataset.manifest import publish as publish_manifest
 from corpusmill.errors import Incomplete, NotFound, Refused
 from corpusmill.store import Receipt, Store
-from tasks import acquire, changed, checks, extract, limits, origins, stages
+from tasks import acquire, checks, extract, stages
 from tasks.acquire import SourceUnit, common_crawl, notices
-from tasks.acquire.listing import reported
-from tasks.acquire.small_files import together
-from tasks.columns import columns_of
-from tasks.counts import counts_of
+from tasks.acquire.tree.listing import reported
+from tasks.acquire.tree.small_files import together
 from tasks.finished import finished_first
-from tasks.tally import check_funnel, funnel_row
+from tasks.funnel import limits
+from tasks.funnel.columns import columns_of
+from tasks.funnel.counts import counts_of
+from tasks.funnel.tally import check_funnel, funnel_row
+from tasks.sources import changed, origins
 from tasks.units import Count, Done, Job, Runner, Step, content_of, once, store_at
 from tasks.versions import versions
 

@@ -28,8 +28,8 @@ from corpusmill.tokens.tokenizer import Tokenizer
 from tasks import stages, views
 from tasks.dedup.held_out import REASON as COPY
 from tasks.dedup.held_out import drawn
+from tasks.funnel.tally import Tally
 from tasks.shards import Shard
-from tasks.tally import Tally
 from tasks.units import Done, content_of, libraries, once
 
 BATCH_ROWS = 512

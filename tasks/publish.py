@@ -32,13 +32,14 @@ from corpusmill.kernels.rules.rules import RuleSet
 from corpusmill.rulebook import rules_of, rules_to_json
 from corpusmill.store import Output, Receipt, Store
 from corpusmill.tokens.row_group import RowGroup
-from tasks import decide, dedup, extract, limits, stages
+from tasks import decide, dedup, extract, stages
 from tasks.acquire import notices
-from tasks.columns import columns_of
-from tasks.counts import counts_of
+from tasks.funnel import limits
+from tasks.funnel.columns import columns_of
+from tasks.funnel.counts import counts_of
+from tasks.funnel.tally import check_funnel, funnel_row
 from tasks.judge import groups
 from tasks.shards import Shard
-from tasks.tally import check_funnel, funnel_row
 from tasks.units import Done, Step, once
 from tasks.versions import versions
 
@@ -70,7 +71,7 @@ def publish(recipe: Recipe, parts: Parts, store: Store) -> tuple[str, Manifest]:
         its digest and itself. Publishing the same manifest again changes nothing.
 
     Raises:
-        Incomplete: nothing was kept, or a source has too many faults (`tasks/limits.py`).
+        Incomplete: nothing was kept, or a source has too many faults (`tasks/funnel/limits.py`).
         CheckFailed: documents in are not documents out plus reasons at some stage; what is held out is trained on.
     """
     dedup.check_leaks(parts.leaks, store)

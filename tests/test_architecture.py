@@ -165,3 +165,15 @@ def test_no_answer_of_create_is_dropped():
     for package in OURS:
         for path in (REPOSITORY / package).rglob("*.py"):
             assert not ignored_creates(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+MOST_FILES = 20
+
+
+def test_no_room_is_so_full_that_nothing_is_found_in_it():
+    """Modules of a folder; what belongs together has a folder of its own."""
+    rooms = {folder for package in OURS.values() for path in package.__path__ for folder in Path(path).rglob("*/")}
+    rooms |= {Path(path) for package in OURS.values() for path in package.__path__}
+    full = {str(room.relative_to(REPOSITORY)): n for room in rooms if (n := len(list(room.glob("*.py")))) > MOST_FILES}
+    assert len(rooms) > 30
+    assert not full

@@ -25,10 +25,12 @@ from corpusmill.kernels.duplicates.crowded_buckets import decode
 from corpusmill.kernels.duplicates.keepers import KeeperSearch
 from corpusmill.processes import forget_peak, peak_bytes
 from corpusmill.store import Output, Receipt, Store, Unit, open_store
-from tasks.dedup import keys, near_duplicates, near_in_parts, rounds
+from tasks.dedup import near_duplicates
 from tasks.dedup.documents import attribute, digests_column
 from tasks.dedup.outcome import FOUND
-from tasks.dedup.ranges import Cut, by_number
+from tasks.dedup.parts import keys, rounds
+from tasks.dedup.parts import search as near_in_parts
+from tasks.dedup.parts.ranges import Cut, by_number
 from tasks.shards import Shard
 from tasks.units import Done, Job
 

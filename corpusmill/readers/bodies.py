@@ -15,7 +15,7 @@ from typing import Literal
 import brotli
 import zstandard
 
-from corpusmill.readers.frames import window
+from corpusmill.readers.containers.frames import window
 from corpusmill.readers.headers import HttpHead, media_type
 
 Reason = Literal["unsupported_encoding", "bad_encoding", "too_large"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from corpusmill.readers.containers.members import Archive, Junk, Member, first_unit, members
 from corpusmill.readers.dialects import ARC, MAX_HEAD
 from corpusmill.readers.headers import split_http
-from corpusmill.readers.members import Archive, Junk, Member, first_unit, members
 from corpusmill.readers.numbers import whole_number
 from corpusmill.readers.records import CONTENT_TYPES, FileFacts, RawRecord, Reading, RecordFault, first
 

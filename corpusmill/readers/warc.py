@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from corpusmill.readers.careful import careful_records, is_content
+from corpusmill.readers.containers.files import Section, open_file
+from corpusmill.readers.containers.frames import LZ4_MAGIC, ZSTD_MAGIC
+from corpusmill.readers.containers.members import GZIP_MAGIC, Archive, archive_of, holds_record
 from corpusmill.readers.dialects import MAX_HEAD, WARC
-from corpusmill.readers.files import Section, open_file
-from corpusmill.readers.frames import LZ4_MAGIC, ZSTD_MAGIC
-from corpusmill.readers.members import GZIP_MAGIC, Archive, archive_of, holds_record
 from corpusmill.readers.records import CONTENT_TYPES, FileFacts, RawRecord, Reading, RecordFault
 
 __all__ = ["CONTENT_TYPES", "FileFacts", "RawRecord", "RecordFault", "read_records"]

@@ -24,10 +24,10 @@ from tasks.acquire.fetch import transport
 from tasks.acquire.fetch.sizes import asked, known
 from tasks.acquire.fetch.transport import Fetched
 from tasks.acquire.killers import Watch
-from tasks.acquire.listing import Listing
-from tasks.acquire.pointers import leads_elsewhere
-from tasks.acquire.small_files import ARCHIVES, together
 from tasks.acquire.texts import ended
+from tasks.acquire.tree.listing import Listing
+from tasks.acquire.tree.pointers import leads_elsewhere
+from tasks.acquire.tree.small_files import ARCHIVES, together
 from tasks.acquire.units import SourceUnit, blocks_of, sha256_of_all, stamp_of_all
 from tasks.units import libraries as installed
 

@@ -20,13 +20,13 @@ from corpusmill.errors import UsageError
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parsers import licences
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire.archives import TAR, Entry, entries
 from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
-from tasks.acquire.pointers import is_pointer
 from tasks.acquire.streams import Damage
 from tasks.acquire.texts import decoded, document, ended, is_binary
+from tasks.acquire.tree.archives import TAR, Entry, entries
+from tasks.acquire.tree.listing import listed
+from tasks.acquire.tree.pointers import is_pointer
 from tasks.acquire.units import SourceUnit
 
 VERSION = 2

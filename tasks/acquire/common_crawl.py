@@ -1,6 +1,6 @@
 """A tree in the shape of Common Crawl: `crawl-data/<crawl>/{warc,wet}.paths.gz` list the files of each crawl.
 
-With `select`, units are the files of the crawl's index instead (tasks/acquire/cdx.py), of which only the parts that may
+With `select`, units are the files of the crawl's index instead (index/cdx.py), of which only the parts that may
 speak of the domains wanted are read, where the crawl has a `cluster.idx` (cluster.py). The lists do not say how large
 files are; those of more than 256 MiB are cut into blocks as in tasks/acquire/files.py, when that is known.
 """
@@ -16,11 +16,12 @@ from corpusmill.errors import NotFound, Unavailable
 from corpusmill.plain_text import human_bytes
 from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import cdx, cluster, files, notices
+from tasks.acquire import files, notices
 from tasks.acquire.fetch.transport import Fetched, exists, read_range
 from tasks.acquire.fetch.transport import read as read_file
-from tasks.acquire.sample import sampled
+from tasks.acquire.index import cdx, cluster
 from tasks.acquire.streams import GZIP, Damage, decompressed, whole
+from tasks.acquire.tree.sample import sampled
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from corpusmill.config import Files
+from corpusmill.readers.containers.parts import record_start
 from corpusmill.readers.outcomes import Outcome, ReadOptions, outcomes
-from corpusmill.readers.parts import record_start
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Cut, Fetched
-from tasks.acquire.listing import listed
+from tasks.acquire.tree.listing import listed
 from tasks.acquire.units import SourceUnit
 
 LIBRARIES = ("trafilatura", "lxml", "resiliparse", "fastwarc")

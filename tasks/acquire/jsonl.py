@@ -15,14 +15,14 @@ from typing import Any
 from corpusmill.config import Jsonl
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import rows
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
-from tasks.acquire.names import PACKED
-from tasks.acquire.objects import HEAD_BYTES, are_objects, objects
-from tasks.acquire.rows import RowReader
+from tasks.acquire.rows import fields as rows
+from tasks.acquire.rows.fields import RowReader
+from tasks.acquire.rows.objects import HEAD_BYTES, are_objects, objects
 from tasks.acquire.streams import Damage, Line, lines, pieces, ranged
 from tasks.acquire.texts import ended
+from tasks.acquire.tree.listing import listed
+from tasks.acquire.tree.names import PACKED
 from tasks.acquire.units import SourceUnit
 
 VERSION = 3

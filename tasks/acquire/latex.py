@@ -18,13 +18,13 @@ from corpusmill.config import Latex
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parsers.tex import paper_text
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire.archives import BLOCK, checksum_is_right, members
 from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
-from tasks.acquire.pointers import is_pointer
 from tasks.acquire.streams import Damage, beginning, capped, decompressed, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
+from tasks.acquire.tree.archives import BLOCK, checksum_is_right, members
+from tasks.acquire.tree.listing import listed
+from tasks.acquire.tree.pointers import is_pointer
 from tasks.acquire.units import SourceUnit
 
 VERSION = 2

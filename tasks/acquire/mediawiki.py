@@ -17,17 +17,17 @@ from typing import Any, BinaryIO
 from xml.etree import ElementTree
 
 from corpusmill.config import MediaWiki
+from corpusmill.readers.containers.parts import SCAN, Part
 from corpusmill.readers.numbers import signed_number
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parsers.wikitext import page_text
-from corpusmill.readers.parts import SCAN, Part
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.bounded import bounded
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
-from tasks.acquire.names import PACKED
 from tasks.acquire.streams import BZIP2, READ_BYTES, Damage, decompressed, pieces
 from tasks.acquire.texts import cell, document, ended
+from tasks.acquire.tree.listing import listed
+from tasks.acquire.tree.names import PACKED
 from tasks.acquire.units import SourceUnit
 
 VERSION = 2

@@ -21,7 +21,7 @@ from corpusmill.readers.outcomes import Outcome, ReadOptions
 from corpusmill.readers.text import clean_text
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
+from tasks.acquire.tree.listing import listed
 from tasks.acquire.units import SourceUnit
 from tasks.stages import REASONS
 

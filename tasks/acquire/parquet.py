@@ -15,13 +15,13 @@ from corpusmill.config import Parquet
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.parquet_layout import Chunk, largest_page, row_groups
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import rows
-from tasks.acquire.arrow_values import is_text, values
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
-from tasks.acquire.rows import RowReader
+from tasks.acquire.rows import fields as rows
+from tasks.acquire.rows.arrow_values import is_text, values
+from tasks.acquire.rows.fields import RowReader
 from tasks.acquire.streams import MAX_RATIO
 from tasks.acquire.texts import ended
+from tasks.acquire.tree.listing import listed
 from tasks.acquire.units import SourceUnit
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from corpusmill.readers.frames import HEAD_BYTES, MAX_WINDOW, too_much, window
+from corpusmill.readers.containers.frames import HEAD_BYTES, MAX_WINDOW, too_much, window
 from corpusmill.readers.records import FileFacts
 
 Fault = Literal["truncated", "damaged", "too_large", "bomb"]

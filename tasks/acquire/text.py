@@ -13,10 +13,10 @@ from corpusmill.config import Text
 from corpusmill.readers.outcomes import Outcome, ReadOptions, crashed
 from corpusmill.readers.warc import FileFacts
 from tasks.acquire.fetch.transport import Fetched
-from tasks.acquire.listing import listed
-from tasks.acquire.names import PACKED
 from tasks.acquire.streams import Damage, pieces, whole
 from tasks.acquire.texts import decoded, document, ended, is_binary
+from tasks.acquire.tree.listing import listed
+from tasks.acquire.tree.names import PACKED
 from tasks.acquire.units import SourceUnit
 
 VERSION = 2

@@ -7,8 +7,8 @@ from tasks.dedup.leak_check import check as check_leaks
 from tasks.dedup.leak_check import find_leaks
 from tasks.dedup.manifest_facts import index_of, searched
 from tasks.dedup.near_duplicates import near
-from tasks.dedup.near_in_parts import near_over
 from tasks.dedup.outcome import FOUND, of_shard
+from tasks.dedup.parts.search import near_over
 from tasks.dedup.passages import Found, repeats
 
 __all__ = [

@@ -9,9 +9,9 @@ import numpy as np
 
 from corpusmill.config import Recipe
 from tasks import stages
-from tasks.dedup.near_in_parts import local_bytes
+from tasks.dedup.parts.ranges import cut, in_groups
+from tasks.dedup.parts.search import local_bytes
 from tasks.dedup.passages import ITEM_BYTES, Repeats, kinds
-from tasks.dedup.ranges import cut, in_groups
 
 DOCUMENT_BYTES = 4000
 """Text of a mean web page."""

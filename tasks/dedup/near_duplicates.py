@@ -1,7 +1,7 @@
 """Near duplicates: candidates by LSH, verified by exact Jaccard, first-in-preference keepers.
 
 Where everything fits the memory that the recipe grants, one unit does all; else the work goes through the store in
-parts (near_in_parts.py), with the same answer.
+parts (parts/search.py), with the same answer.
 """
 
 from __future__ import annotations

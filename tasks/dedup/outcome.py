@@ -14,7 +14,7 @@ from corpusmill import schema
 from corpusmill.store import Draft, Output, Receipt, Store, Unit
 from corpusmill.store.parquet import open_parquet
 from tasks.dedup.documents import Alive, Ints
-from tasks.tally import Tally
+from tasks.funnel.tally import Tally
 
 FOUND = pa.schema(
     [

@@ -28,8 +28,8 @@ from corpusmill.kernels.edits import spans as edits
 from corpusmill.store import Output, Receipt, Store
 from tasks.dedup import near_duplicates
 from tasks.dedup.documents import Alive, scores_read
-from tasks.dedup.ranges import by_number, in_groups, inputs_of
-from tasks.dedup.tables import by_range, narrow
+from tasks.dedup.parts.ranges import by_number, in_groups, inputs_of
+from tasks.dedup.parts.tables import by_range, narrow
 from tasks.shards import Shard
 from tasks.stages import LINES, SUBSTRINGS, Stage
 from tasks.units import Done, Job, Runner, content_of, once, store_at

@@ -18,17 +18,18 @@ from corpusmill.config import CommonCrawl, Recipe
 from corpusmill.dataset.manifest import Input
 from corpusmill.store import Store
 from corpusmill.store.keys import receipt_number
-from tasks import acquire, changed, dedup, extract, ingest
+from tasks import acquire, dedup, extract, ingest
 from tasks.acquire import SourceUnit, common_crawl
 from tasks.acquire.fetch import sizes as file_sizes
 from tasks.acquire.fetch.sizes import Sizes, size_of
 from tasks.acquire.fetch.transport import is_remote
-from tasks.acquire.listing import Listing, reported
-from tasks.acquire.small_files import ARCHIVES
+from tasks.acquire.tree.listing import Listing, reported
+from tasks.acquire.tree.small_files import ARCHIVES
 from tasks.acquire.units import BLOCK_BYTES, blocks_of, sha256_of_all
 from tasks.batches import TASK_RUNS, Batches
 from tasks.dedup.cost import cost
 from tasks.queries.stage_units import Planned, units_by_stage
+from tasks.sources import changed
 
 SAMPLED = 12
 """Files of a snapshot on a server whose sizes are requested."""

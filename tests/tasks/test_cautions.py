@@ -9,7 +9,7 @@ import pytest
 from corpusmill.config import parse_recipe
 from corpusmill.dataset.manifest import Manifest, Partition, Vocabulary
 from corpusmill.store import Output
-from tasks.cautions import cautions
+from tasks.funnel.cautions import cautions
 from tests.manifests import EMPTY
 
 RECIPE = parse_recipe(

@@ -22,11 +22,12 @@ from corpusmill.config import Recipe, parse_recipe
 from corpusmill.errors import Refused, Unavailable
 from corpusmill.store import Store, open_store
 from mill import cli
-from tasks import acquire, extract, ingest, origins
+from tasks import acquire, extract, ingest
 from tasks.acquire import notes
 from tasks.acquire.fetch.stamps import COARSE_NS, FINE_NS, Stamp
 from tasks.acquire.fetch.transport import tree_files
 from tasks.chain import build
+from tasks.sources import origins
 from tests import datasets, golden
 from tests.servers import S3Server
 from tests.tasks.acquire.reading import recipe

@@ -18,7 +18,7 @@ from corpusmill.store import Receipt, Store, open_store
 from flows.run.artifacts import printable, rejects_sample
 from mill import cli
 from tasks.chain import Built, build
-from tasks.counts import counts_of
+from tasks.funnel.counts import counts_of
 from tasks.queries.export import rows
 from tests.tasks.acquire.test_mediawiki import HEAD, page
 

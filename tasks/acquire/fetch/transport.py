@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 from urllib.parse import quote, unquote, urlsplit
 
 from corpusmill.errors import NotFound, Unavailable, UsageError
-from corpusmill.readers.parts import Part
+from corpusmill.readers.containers.parts import Part
 from corpusmill.store.scratch import temporary_folder
 from tasks.acquire.fetch import http, s3, stamps
 from tasks.acquire.fetch.ranged import Ranged

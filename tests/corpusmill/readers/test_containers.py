@@ -149,7 +149,7 @@ def test_a_bomb_costs_its_cap_in_every_container(pack) -> None:
 
 @pytest.mark.parametrize("name", ["gzip", "zstd"])
 def test_a_bomb_is_given_up_and_the_next_record_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corpusmill.readers.members.MAX_PASSED_OVER", 2**20)
+    monkeypatch.setattr("corpusmill.readers.containers.members.MAX_PASSED_OVER", 2**20)
     monkeypatch.setattr("corpusmill.readers.warc.LARGE", 2**20)
     pack = ARCHIVES[name]
     bomb = pack([record("http://example.org/bomb", bytes(96 * 2**20))])

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from corpusmill.readers.containers.parts import record_start
 from corpusmill.readers.outcomes import Outcome, outcomes
-from corpusmill.readers.parts import record_start
 from corpusmill.readers.warc import FileFacts
 from tests.corpusmill.readers.archives import PAGE, arc, arc_head, frames, lz4, members, page, pages, record
 

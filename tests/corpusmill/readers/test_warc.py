@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.readers.careful import careful_records
+from corpusmill.readers.containers.files import open_file
+from corpusmill.readers.containers.members import archive_of
 from corpusmill.readers.dialects import MAX_HEAD
-from corpusmill.readers.files import open_file
-from corpusmill.readers.members import archive_of
 from corpusmill.readers.records import Reading
 from corpusmill.readers.warc import FileFacts, RawRecord, read_records
 from tests.corpusmill.readers.archives import PAGE, members, pages, record

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from corpusmill.places import python_environment
 from corpusmill.readers.text import clean_text
-from tasks.acquire.archives import BLOCK, MAX_HEADER, Entry, members
 from tasks.acquire.streams import Damage
+from tasks.acquire.tree.archives import BLOCK, MAX_HEADER, Entry, members
 from tests.tasks.acquire.reading import outcomes
 
 CODE = b"# SPDX-License-Identifier: MIT\nprint(1)\n"

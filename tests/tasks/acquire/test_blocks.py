@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from corpusmill.errors import Unavailable
-from corpusmill.readers import parts
+from corpusmill.readers.containers import parts
 from corpusmill.store import Unit, open_store
 from tasks import acquire, extract
 from tasks.acquire import units

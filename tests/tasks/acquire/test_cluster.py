@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.acquire import cluster, notices
-from tasks.acquire.cdx import _host_is_in
+from tasks.acquire import notices
+from tasks.acquire.index import cluster
+from tasks.acquire.index.cdx import _host_is_in
 from tests import golden
 from tests.tasks.acquire.reading import by_unit, recipe
 from tests.tasks.acquire.server import serve

@@ -12,9 +12,10 @@ import pytest
 from corpusmill.errors import NotFound, Unavailable
 from corpusmill.readers.warc import FileFacts
 from tasks import acquire
-from tasks.acquire import cdx, common_crawl
-from tasks.acquire.cdx import Place, groups
-from tasks.acquire.sample import sampled
+from tasks.acquire import common_crawl
+from tasks.acquire.index import cdx
+from tasks.acquire.index.cdx import Place, groups
+from tasks.acquire.tree.sample import sampled
 from tests.tasks.acquire.reading import by_unit, reasons, recipe
 from tests.tasks.acquire.server import serve
 

@@ -18,9 +18,9 @@ from corpusmill.readers.warc import FileFacts
 from corpusmill.store import open_store
 from mill import cli
 from tasks import acquire
-from tasks.acquire import names
-from tasks.acquire.listing import Listing, reported
-from tasks.acquire.pointers import is_pointer
+from tasks.acquire.tree import names
+from tasks.acquire.tree.listing import Listing, reported
+from tasks.acquire.tree.pointers import is_pointer
 from tasks.chain import build
 from tests import golden
 from tests.servers import S3Server

@@ -19,7 +19,7 @@ from corpusmill.errors import UsageError
 from corpusmill.readers import outcomes as archives
 from corpusmill.readers.outcomes import Outcome
 from corpusmill.readers.warc import FileFacts
-from tasks.acquire import cdx
+from tasks.acquire.index import cdx
 from tests.corpusmill.readers.archives import members, page, pages, record
 from tests.tasks.acquire import test_latex, test_mediawiki
 from tests.tasks.acquire.reading import outcomes, reasons
@@ -59,7 +59,7 @@ def test_a_record_on_which_its_reader_raises_is_counted_alone(
 ) -> None:
     name, write = WRITERS[kind]
     write(TEXTS, tmp_path / name)
-    module = importlib.import_module(f"tasks.acquire.{'rows' if kind in ('jsonl', 'parquet') else kind}")
+    module = importlib.import_module(f"tasks.acquire.{'rows.fields' if kind in ('jsonl', 'parquet') else kind}")
     document = module.document
 
     def raising(text: str, *options: Any, **known: Any) -> Outcome:

@@ -129,7 +129,7 @@ def test_blocks_of_json_lines_hold_each_line_once(tmp_path: Path, monkeypatch: p
     rows = [json.dumps({"text": f"line {i} " + "x" * (i % 37)}) for i in range(500)]
     (tmp_path / "a.jsonl").write_text("\n".join(rows) + "\n")
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
-    monkeypatch.setattr("tasks.acquire.small_files.ALONE_BYTES", 0)
+    monkeypatch.setattr("tasks.acquire.tree.small_files.ALONE_BYTES", 0)
     whole = by_unit(recipe("jsonl", tmp_path))
     assert [(u.place, u.blocks) for u, _ in whole] == [("a.jsonl", 1), ("b.jsonl.gz", 1)]
     for size in (1000, 1001, 1002, 17, 4096):

@@ -21,12 +21,14 @@ from corpusmill.readers.warc import FileFacts
 from corpusmill.schema import doc_id
 from corpusmill.store import Store, open_store
 from mill import cli
-from tasks import acquire, changed, extract, ingest
-from tasks.acquire import SourceUnit, killers, notes, small_files
-from tasks.acquire.small_files import ALONE_BYTES, MOST_BYTES, MOST_FILES
+from tasks import acquire, extract, ingest
+from tasks.acquire import SourceUnit, killers, notes
+from tasks.acquire.tree import small_files
+from tasks.acquire.tree.small_files import ALONE_BYTES, MOST_BYTES, MOST_FILES
 from tasks.chain import build
 from tasks.queries.export import rows as exported
 from tasks.queries.plan import plan as make_plan
+from tasks.sources import changed
 from tests.servers import S3Server
 from tests.tasks.acquire.reading import by_unit, recipe
 from tests.tasks.test_changed import SETTLED_S
@@ -142,7 +144,7 @@ def test_outcomes_ids_and_faults_are_those_of_the_files_read_one_by_one(
     assert facts.faults == [{"file": "3.jsonl", "offset": 0, "reason": "pointer"}]
     assert facts.bytes == sum(file.stat().st_size for file in tmp_path.iterdir())
     assert facts.not_content == {"blank_line": 1}
-    monkeypatch.setattr("tasks.acquire.small_files.ALONE_BYTES", 0)
+    monkeypatch.setattr("tasks.acquire.tree.small_files.ALONE_BYTES", 0)
     alone = [(unit.locator, o.offset, o.reason, o.text) for unit, outcomes in by_unit(made) for o in outcomes]
     assert alone == [(o.file, o.offset, o.reason, o.text) for o in found]
 

@@ -9,7 +9,7 @@ from corpusmill.dataset.proofs import near_duplicates
 from corpusmill.store import Unit
 from tasks import dedup
 from tasks.dedup.cost import cost
-from tasks.dedup.near_in_parts import fits
+from tasks.dedup.parts.search import fits
 from tests import manifests
 from tests.tasks.dedup.corpus import families, recipe, shards, store_at
 from tests.tasks.dedup.test_near import inline, over

@@ -67,7 +67,7 @@ def test_parts_through_the_store_give_the_same_receipt(tmp_path, ranges, monkeyp
     docs = [*families(440, 4), *(Doc(f"tiny {i}", "too short", None) for i in range(5)), *crowd(40)]
     random.Random(3).shuffle(docs)
     parts = [docs[:900], docs[900:901], docs[901:1100], docs[1100:]]
-    monkeypatch.setattr("tasks.dedup.ranges.ENTRY_BYTES", ranges * 2**20 // (2 * len(docs) * 14))
+    monkeypatch.setattr("tasks.dedup.parts.ranges.ENTRY_BYTES", ranges * 2**20 // (2 * len(docs) * 14))
     one, two = store_at(tmp_path / "one"), store_at(tmp_path / "two")
     made = recipe(memory_mb=2048, min_jaccard=0.93)
     held = shards(parts, made, one)

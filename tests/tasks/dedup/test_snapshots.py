@@ -42,8 +42,8 @@ def corpus():
 @pytest.mark.parametrize("memory_mb", [2048, 0])
 def test_removal_names_the_old_document_and_its_manifest(tmp_path, memory_mb, monkeypatch):
     if not memory_mb:
-        monkeypatch.setattr("tasks.dedup.near_in_parts.fits", lambda shards, recipe: False)
-        monkeypatch.setattr("tasks.dedup.ranges.ENTRY_BYTES", 5000)
+        monkeypatch.setattr("tasks.dedup.parts.search.fits", lambda shards, recipe: False)
+        monkeypatch.setattr("tasks.dedup.parts.ranges.ENTRY_BYTES", 5000)
     january, february = corpus()
     store = store_at(tmp_path / "s")
     made = recipe(index=True, against="made", memory_mb=memory_mb or 1)
@@ -72,8 +72,8 @@ def test_parts_and_one_unit_agree_with_an_index(tmp_path, monkeypatch):
     results = []
     for name in ("one", "parts"):
         if name == "parts":
-            monkeypatch.setattr("tasks.dedup.near_in_parts.fits", lambda shards, recipe: False)
-            monkeypatch.setattr("tasks.dedup.ranges.ENTRY_BYTES", 4000)
+            monkeypatch.setattr("tasks.dedup.parts.search.fits", lambda shards, recipe: False)
+            monkeypatch.setattr("tasks.dedup.parts.ranges.ENTRY_BYTES", 4000)
         store = store_at(tmp_path / name)
         parts = {"jan/a": january[:30], "jan/b": january[30:]}
         first = build(parts, made, store)[2]

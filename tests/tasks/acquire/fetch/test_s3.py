@@ -20,7 +20,7 @@ from tasks.acquire.fetch import http
 from tasks.acquire.fetch.rate_limit import watched
 from tasks.acquire.fetch.retries import Retries
 from tasks.acquire.fetch.transport import exists, fetch, tree_files
-from tasks.acquire.names import fits
+from tasks.acquire.tree.names import fits
 from tests.faultproxy import FaultProxy, Faults, faulty
 from tests.servers import S3Server
 from tests.tasks.acquire.reading import by_unit, outcomes, recipe

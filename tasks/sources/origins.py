@@ -12,9 +12,10 @@ from corpusmill.dataset import origins
 from corpusmill.dataset.manifest import Manifest
 from corpusmill.errors import NotFound
 from corpusmill.store import Store
-from tasks import acquire, changed
-from tasks.acquire.listing import Listing
-from tasks.acquire.small_files import together
+from tasks import acquire
+from tasks.acquire.tree.listing import Listing
+from tasks.acquire.tree.small_files import together
+from tasks.sources import changed
 
 
 def keep(digest: str, recipe: Recipe, listings: Sequence[Listing], store: Store) -> None:

@@ -15,8 +15,8 @@ from tasks import stages
 from tasks.dedup import near_duplicates, proof
 from tasks.dedup.documents import attribute, digests_column, salts
 from tasks.dedup.history import Earlier, Part, batches
-from tasks.dedup.ranges import Cut, by_number, cut, inputs_of
-from tasks.dedup.tables import ENTRIES, PLACES, by_range, draft
+from tasks.dedup.parts.ranges import Cut, by_number, cut, inputs_of
+from tasks.dedup.parts.tables import ENTRIES, PLACES, by_range, draft
 from tasks.shards import Shard
 from tasks.units import Done, Job, content_of, once, store_at
 

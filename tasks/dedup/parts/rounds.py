@@ -12,8 +12,8 @@ from corpusmill.kernels.duplicates.crowded_buckets import Bounds, CrowdedBuckets
 from corpusmill.kernels.duplicates.keepers import independent_set
 from corpusmill.store import Draft, Output, Receipt, Store
 from tasks import stages
-from tasks.dedup.ranges import Cut, by_number, inputs_of
-from tasks.dedup.tables import ASKS, ENTRIES, PAIRS, STATE, column, draft
+from tasks.dedup.parts.ranges import Cut, by_number, inputs_of
+from tasks.dedup.parts.tables import ASKS, ENTRIES, PAIRS, STATE, column, draft
 from tasks.units import Done, Job, once, store_at
 
 Ints = NDArray[np.int64]

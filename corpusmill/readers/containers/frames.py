@@ -13,7 +13,7 @@ from typing import Any, Literal
 import zstandard
 
 from corpusmill.plain_text import human_bytes
-from corpusmill.readers.files import File, Section
+from corpusmill.readers.containers.files import File, Section
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 LZ4_MAGIC = b"\x04\x22\x4d\x18"

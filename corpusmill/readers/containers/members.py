@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from corpusmill.readers.dialects import DIALECTS, WARC, Dialect
-from corpusmill.readers.files import File
-from corpusmill.readers.frames import (
+from corpusmill.readers.containers.files import File
+from corpusmill.readers.containers.frames import (
     LZ4_MAGIC,
     ZSTD_MAGIC,
     dictionary_of,
@@ -25,6 +24,7 @@ from corpusmill.readers.frames import (
     pieces,
     skippable_end,
 )
+from corpusmill.readers.dialects import DIALECTS, WARC, Dialect
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
 FIRST_READ = 16 * 1024  # a Common Crawl member has 5-30 KB; more is read only when needed

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from corpusmill.readers.dates import of_epoch
-from tasks.acquire.rows import Unread
+from tasks.acquire.rows.fields import Unread
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,12 +16,13 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from corpusmill.errors import UsageError
-from tasks.acquire import names, notices
+from tasks.acquire import notices
 from tasks.acquire.fetch import s3, stamps
 from tasks.acquire.fetch.transport import folder_of, is_remote
-from tasks.acquire.sample import sampled
+from tasks.acquire.tree import names
+from tasks.acquire.tree.sample import sampled
+from tasks.acquire.tree.walk import Entry, walk
 from tasks.acquire.units import SourceUnit, blocks_of
-from tasks.acquire.walk import Entry, walk
 
 FOLDER = "folder"
 """In a report, where files have a suffix."""

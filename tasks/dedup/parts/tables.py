@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from corpusmill.kernels.duplicates import lsh
 from corpusmill.store import Draft, Output, Store
 from tasks.dedup.history import SETS as INDEX_SETS
-from tasks.dedup.ranges import by_number
+from tasks.dedup.parts.ranges import by_number
 
 
 def narrow(**columns: pa.DataType) -> pa.Schema:

@@ -16,9 +16,9 @@ from tasks.dedup import index, near_duplicates, proof
 from tasks.dedup.documents import attribute, digests_column
 from tasks.dedup.history import Earlier
 from tasks.dedup.outcome import Outcome, commit
-from tasks.dedup.ranges import Cut
-from tasks.dedup.rounds import read_removed
-from tasks.dedup.tables import column
+from tasks.dedup.parts.ranges import Cut
+from tasks.dedup.parts.rounds import read_removed
+from tasks.dedup.parts.tables import column
 from tasks.shards import Shard
 from tasks.units import Done, Job, once, store_at
 

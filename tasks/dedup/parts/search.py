@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from corpusmill.config import Recipe
 from corpusmill.kernels.duplicates.keepers import MAX_ROUNDS
 from corpusmill.store import Output, Receipt, Store
-from tasks.dedup import compare, keys, memory, near_duplicates, rounds, verdict
+from tasks.dedup import memory, near_duplicates
 from tasks.dedup.history import Earlier
-from tasks.dedup.ranges import Cut
+from tasks.dedup.parts import compare, keys, rounds, verdict
+from tasks.dedup.parts.ranges import Cut
 from tasks.shards import Shard
 from tasks.units import Done, Job, Runner
 

@@ -15,8 +15,8 @@ from corpusmill.store import Draft, Output, Receipt, Store
 from tasks import stages
 from tasks.dedup import index, near_duplicates, proof
 from tasks.dedup.history import Part, shingling, stored_sets
-from tasks.dedup.ranges import Cut, by_number, inputs_of
-from tasks.dedup.tables import EDGES, PAIRS, SETS, column, draft
+from tasks.dedup.parts.ranges import Cut, by_number, inputs_of
+from tasks.dedup.parts.tables import EDGES, PAIRS, SETS, column, draft
 from tasks.shards import Shard
 from tasks.units import Done, Job, once, store_at
 

@@ -1,0 +1,1 @@
+"""Containers of archives: gzip members, zstd and LZ4 frames, and parts of a large file."""

@@ -1,0 +1,1 @@
+"""The search for near duplicates of more documents than fit memory, cut into units."""

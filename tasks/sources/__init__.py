@@ -1,0 +1,1 @@
+"""The bytes that a dataset was made from: noted at publication, compared later."""
