@@ -107,12 +107,42 @@ def test_a_vocabulary_with_tokens_over_boundaries_is_refused(trained):
         encoder("tokie", Tokenizer(json.dumps(described).encode()))
 
 
-@pytest.mark.parametrize("text", ["\t's", "  \v", "\n\n\fx", "\U00033451's", "Ⓐ's", "x'l", "Ⅷb"])
+@pytest.mark.parametrize("text", ["\t's", "  \v", "\n\n\fx", "\U00033451's", "Ⓐ's", "Ⅷb"])
 def test_what_tokie_is_known_to_encode_otherwise_goes_to_tokenizers(trained, text):
     read = Tokenizer(trained)
     fast = Tokie(read)
     assert np.array_equal(fast.encode([text])[0], read.encode([text])[0])
     assert fast._is_routed(text)
+
+
+def test_around_what_looks_like_a_contraction_a_text_is_cut_where_its_splitter_cuts_it(trained):
+    """Blanks of all kinds before and behind, at both ends, and several words of the kind beside one another."""
+    read = Tokenizer(trained)
+    fast, draw = Tokie(read), random.Random(7)
+    blanks = ["", " ", "  ", "\n", "\n\n", " \n", "\n ", "\t", "\r\n", "\u00a0", "\u3000 ", " \x85", "\x1c", "  \n\t "]
+    words = [
+        "x'l",
+        "'round",
+        "the 'v",
+        "o'r's",
+        "'l'l'l",
+        "they'll",
+        "we've",
+        "a1'v2",
+        "漢'l字",
+        "don't",
+        "plain",
+        "!'r!",
+    ]
+    made = [
+        "".join(draw.choice(blanks) + draw.choice(words) for _ in range(n % 6)) + draw.choice(blanks)
+        for n in range(20_000)
+    ]
+    compare_with(fast, read, made)
+    assert not any(map(fast._is_routed, [text for text in made if "\t'" not in text]))
+    cut = encoders._pieces("it was 'round \n\n'l end")
+    assert cut == ((False, "it was"), (True, " 'round"), (False, " \n"), (True, "\n'l"), (False, " end"))
+    assert encoders._pieces("plain") == ((False, "plain"),)
 
 
 @pytest.mark.parametrize("many", [1, 100, 10_000])
