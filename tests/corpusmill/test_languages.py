@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import fasttext
 import pytest
 
 from corpusmill.config import load_recipe, read_recipe
@@ -133,9 +134,20 @@ def model_of(folder: Path, *labels: str) -> Path:
     return file
 
 
+def whole_model_of(folder: Path, *labels: str) -> Path:
+    """A fastText model of two dimensions."""
+    lines, file = folder / "lines.txt", folder / "whole.bin"
+    lines.write_text("".join(f"__label__{label} one word\n" for label in labels) * 5)
+    fasttext.train_supervised(str(lines), epoch=1, dim=2, bucket=10, thread=1, verbose=0).save_model(str(file))
+    return file
+
+
 def test_a_model_of_ones_own_is_asked_for_its_codes(tmp_path: Path) -> None:
     file = model_of(tmp_path, "eng_Latn", "cmn_Hani", "ceb_Latn", "klingon")
     assert labels_of(file)[-1] == "__label__klingon"
+    assert codes_of(str(file)) == {"en", "zh", "ceb", "klingon", "und"}
+    assert "whose end is missing" in refused(f"language.model={file}", 'language.keep=["klingon"]')
+    file = whole_model_of(tmp_path, "eng_Latn", "cmn_Hani", "ceb_Latn", "klingon")
     assert codes_of(str(file)) == {"en", "zh", "ceb", "klingon", "und"}
     model = f"language.model={file}"
     check(model, 'language.keep=["klingon", "zh", "ceb"]')

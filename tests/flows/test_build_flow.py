@@ -53,7 +53,7 @@ def test_a_build_publishes_what_mill_build_would_and_the_event_starts_one_traini
     assert {f"manifest:{digest[:16]}", "dataset:demo"} <= set(first.tags)
 
     artifacts = artifacts_of(client, first)
-    assert set(artifacts) == {"funnel", "dataset-card", "rejects-sample", "manifest", "columns"}
+    assert set(artifacts) == {"funnel", "dataset-card", "rejects-sample", "manifest", "columns", "counts"}
     table = json.loads(artifacts["funnel"])
     keys = ("stage", "docs_in", "docs_out", "bytes_in", "bytes_out")
     assert [[row[key] for key in keys] for row in table] == [[row[key] for key in keys] for row in manifest["funnel"]]

@@ -72,8 +72,9 @@ def test_a_chain_that_breaks_says_where(store: Store) -> None:
     commit(store, 3, 30, origin=second)
     path = Path(store.uri) / first["checkpoint"] / "COMMIT.json"
     path.chmod(0o644)
+    other = seal({"run_id": run_id(1), "step": 10, "manifest_sha256": f"{9:064x}"})
     for fault, change in (
-        ("replaced: its COMMIT.json is another one", lambda: path.write_bytes(path.read_bytes() + b" ")),
+        ("replaced: its COMMIT.json is another one", lambda: path.write_bytes(other)),
         ("gone", path.unlink),
     ):
         change()
